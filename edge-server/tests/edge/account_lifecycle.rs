@@ -21,7 +21,7 @@ async fn claiming_an_account_removes_noindex() {
     store::accounts::publish_changes(&mut conn, site.id, now()).await.unwrap();
     edge.relay_outbox().await;
     for (host, path) in [(site.host.as_str(), "/"), ("localhost", "/p/index")] {
-        edge.get_until(host, path, |answer| answer.header("x-robots-tag").is_empty()).await;
+        edge.get_until(host, path, |response| response.header("x-robots-tag").is_empty()).await;
     }
 }
 
@@ -33,8 +33,8 @@ async fn deleting_an_account_evicts_its_cache_entries() {
     site.page("index", "<p>gone").await;
     let form = site.form(one_text_field()).await;
     let hosted = format!("/f/{form}");
-    let places = [(site.host.as_str(), "/"), ("localhost", "/p/index"), ("localhost", hosted.as_str())];
-    for (host, path) in places {
+    let urls = [(site.host.as_str(), "/"), ("localhost", "/p/index"), ("localhost", hosted.as_str())];
+    for (host, path) in urls {
         assert_eq!(edge.visitor.get(host, path).await.status, StatusCode::OK, "{path}");
     }
     let later = now() + TimeDelta::days(2);
@@ -43,20 +43,23 @@ async fn deleting_an_account_evicts_its_cache_entries() {
     purges::delete_account(&mut tx, site.id, now()).await.unwrap();
     store::commit(tx).await.unwrap();
     edge.relay_outbox().await;
-    for (host, path) in places {
-        edge.get_until(host, path, |answer| answer.status == StatusCode::NOT_FOUND).await;
+    for (host, path) in urls {
+        edge.get_until(host, path, |response| response.status == StatusCode::NOT_FOUND).await;
     }
     // Reuses the site's id, which never happens in production: a leftover cache entry would be served stale.
-    let heir = edge.account("quiet-otter").await;
-    edge.run(&format!("update subdomains set id = '{}' where account_id = '{}'", site.subdomain_id, heir.id))
-        .await;
+    let successor = edge.account("quiet-otter").await;
+    edge.run(&format!(
+        "update subdomains set id = '{}' where account_id = '{}'",
+        site.subdomain_id, successor.id
+    ))
+    .await;
     let mut conn = store::acquire(&edge.database.db).await.unwrap();
-    store::accounts::publish_changes(&mut conn, heir.id, now()).await.unwrap();
+    store::accounts::publish_changes(&mut conn, successor.id, now()).await.unwrap();
     edge.relay_outbox().await;
     // A page of another site shows when the edge has resolved the host again.
     edge.run(&format!("update pages set subdomain_id = '{}'", site.subdomain_id)).await;
-    edge.get_until(&heir.host, "/lookout", |answer| answer.status == StatusCode::OK).await;
+    edge.get_until(&successor.host, "/lookout", |response| response.status == StatusCode::OK).await;
     edge.postgres.cut();
-    let answer = edge.visitor.get(&heir.host, "/").await;
-    assert_eq!((answer.status, answer.text().contains("gone")), (StatusCode::SERVICE_UNAVAILABLE, false));
+    let response = edge.visitor.get(&successor.host, "/").await;
+    assert_eq!((response.status, response.text().contains("gone")), (StatusCode::SERVICE_UNAVAILABLE, false));
 }

@@ -22,13 +22,13 @@ async fn redirects_to_the_canonical_path_and_keeps_the_query() {
         ("/index?x", "/?x"),
         ("/index.html", "/"),
     ] {
-        let answer = edge.visitor.get(&site.host, path).await;
+        let response = edge.visitor.get(&site.host, path).await;
         assert_eq!(
-            (answer.status, answer.header("location")),
+            (response.status, response.header("location")),
             (StatusCode::PERMANENT_REDIRECT, location),
             "{path}"
         );
-        assert_eq!(answer.header("cache-control"), "no-cache", "a later deploy may put a file there");
+        assert_eq!(response.header("cache-control"), "no-cache", "a later deploy may put a file there");
         let target = edge.visitor.get(&site.host, location).await;
         assert_eq!(target.status, StatusCode::OK, "{location}");
     }
@@ -61,13 +61,13 @@ async fn a_site_serves_its_own_404_page() {
 
     let page = site.page("404", "<p>lost?").await;
     site.publish_page_change("404").await;
-    let own = edge.get_until(&site.host, "/nothing", |answer| answer.text() == "<p>lost?").await;
+    let own = edge.get_until(&site.host, "/nothing", |response| response.text() == "<p>lost?").await;
     assert_eq!((own.status, own.header("cache-control")), (StatusCode::NOT_FOUND, "no-store"));
     assert_eq!(own.header("content-type"), "text/html; charset=utf-8");
     assert_eq!(edge.visitor.get(&site.host, "/nothing").await.header("x-cache"), "hit");
     let any = [("if-none-match", "*")];
-    let asked = edge.visitor.send(Method::GET, &site.host, "/nothing", &any, "").await;
-    assert_eq!(asked.status, StatusCode::NOT_FOUND, "a missing page never matches an ETag");
+    let missing = edge.visitor.send(Method::GET, &site.host, "/nothing", &any, "").await;
+    assert_eq!(missing.status, StatusCode::NOT_FOUND, "a missing page never matches an ETag");
     assert_eq!(
         edge.visitor.get(&site.host, "/404").await.status,
         StatusCode::OK,
@@ -76,7 +76,7 @@ async fn a_site_serves_its_own_404_page() {
 
     site.delete(page).await;
     site.publish_page_change("404").await;
-    edge.get_until(&site.host, "/nothing", |answer| answer.text() == plain.text()).await;
+    edge.get_until(&site.host, "/nothing", |response| response.text() == plain.text()).await;
 }
 
 #[tokio::test]
@@ -101,12 +101,12 @@ async fn the_sitemap_lists_the_published_pages_of_a_claimed_site() {
     edge.run("update pages set is_published = true where slug = 'draft'").await;
     site.publish_page_change("draft").await;
     let draft = format!("<loc>{origin}/draft</loc>");
-    edge.get_until(&site.host, "/sitemap.xml", |answer| answer.text().contains(&draft)).await;
+    edge.get_until(&site.host, "/sitemap.xml", |response| response.text().contains(&draft)).await;
 
     edge.run("update accounts set claimed_at = now()").await;
     edge.publish_change(contract::Change::Host { host: site.name.clone() }).await;
     let line = format!("\nSitemap: {origin}/sitemap.xml\n");
-    edge.get_until(&site.host, "/robots.txt", |answer| answer.text().ends_with(&line)).await;
+    edge.get_until(&site.host, "/robots.txt", |response| response.text().ends_with(&line)).await;
     assert_eq!(edge.visitor.get("absent-here.localhost", "/robots.txt").await.status, StatusCode::NOT_FOUND);
 }
 
@@ -116,16 +116,16 @@ async fn every_site_response_has_a_request_id_and_nosniff() {
     let site = edge.account("quiet-otter").await;
     site.page("index", "<p>x").await;
     for path in ["/", "/", "/nothing", "/index.html", "/robots.txt", "/sitemap.xml"] {
-        let answer = edge.visitor.get(&site.host, path).await;
-        let id = answer.header("x-request-id");
+        let response = edge.visitor.get(&site.host, path).await;
+        let id = response.header("x-request-id");
         assert!(id.len() == 32 && id.chars().all(|digit| digit.is_ascii_hexdigit()), "{path}: {id}");
-        assert_eq!(answer.header("x-content-type-options"), "nosniff", "{path}");
+        assert_eq!(response.header("x-content-type-options"), "nosniff", "{path}");
         let with = [("x-request-id", "a-word-of-mine")];
-        let answer = edge.visitor.send(Method::GET, &site.host, path, &with, "").await;
-        assert_eq!(answer.header("x-request-id"), "a-word-of-mine", "{path}");
+        let response = edge.visitor.send(Method::GET, &site.host, path, &with, "").await;
+        assert_eq!(response.header("x-request-id"), "a-word-of-mine", "{path}");
         let forged = [("x-request-id", "two words")];
-        let answer = edge.visitor.send(Method::GET, &site.host, path, &forged, "").await;
-        assert_ne!(answer.header("x-request-id"), "two words", "{path}");
+        let response = edge.visitor.send(Method::GET, &site.host, path, &forged, "").await;
+        assert_ne!(response.header("x-request-id"), "two words", "{path}");
     }
     assert_eq!(edge.visitor.get(&site.host, "/").await.header("origin-agent-cluster"), "?1");
 }

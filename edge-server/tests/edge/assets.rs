@@ -14,8 +14,8 @@ async fn an_asset_is_cacheable_and_supports_ranges() {
     let owner = edge.account("quiet-otter").await;
     let large: Vec<u8> = (0..700_000_u32).map(|n| (n % 253) as u8).collect();
     for bytes in [b"0123456789".as_slice(), &large] {
-        let shown = owner.stored_asset("a.bin", "application/octet-stream", bytes).await.shown;
-        let whole = edge.visitor.get(HOST, &shown).await;
+        let path = owner.stored_asset("a.bin", "application/octet-stream", bytes).await.asset_path;
+        let whole = edge.visitor.get(HOST, &path).await;
         assert_eq!((whole.status, whole.body.as_ref()), (StatusCode::OK, bytes));
         assert_eq!(whole.header("cache-control"), "public, max-age=31536000, immutable");
         assert_eq!(whole.header("accept-ranges"), "bytes");
@@ -26,7 +26,7 @@ async fn an_asset_is_cacheable_and_supports_ranges() {
         assert!(etag.starts_with('"'), "strong: {etag}");
 
         let get =
-            async |headers: &[(&str, &str)]| edge.visitor.send(Method::GET, HOST, &shown, headers, "").await;
+            async |headers: &[(&str, &str)]| edge.visitor.send(Method::GET, HOST, &path, headers, "").await;
         let again = get(&[("if-none-match", &etag)]).await;
         assert_eq!((again.status, again.body.len()), (StatusCode::NOT_MODIFIED, 0));
         let part = get(&[("range", "bytes=2-5")]).await;
@@ -40,7 +40,7 @@ async fn an_asset_is_cacheable_and_supports_ranges() {
         assert_eq!(behind.status, StatusCode::RANGE_NOT_SATISFIABLE);
         assert_eq!(behind.header("content-range"), format!("bytes */{}", bytes.len()));
 
-        let head = edge.visitor.send(Method::HEAD, HOST, &shown, &[], "").await;
+        let head = edge.visitor.send(Method::HEAD, HOST, &path, &[], "").await;
         assert_eq!((head.status, head.body.len()), (StatusCode::OK, 0));
         assert_eq!(head.header("content-length"), bytes.len().to_string());
     }
@@ -59,16 +59,20 @@ async fn the_asset_host_never_serves_active_content() {
         ("a.css", "text/css", "text/css; charset=utf-8", false),
         ("ü b.png", "image/png", "image/png", false),
     ] {
-        let shown = owner.stored_asset(name, kind, format!("{name}{kind}").as_bytes()).await.shown;
-        let answer = edge.visitor.get(HOST, &shown).await;
-        assert_eq!((answer.status, answer.header("content-type")), (StatusCode::OK, served_type), "{name}");
-        let disposition = answer.header("content-disposition");
+        let path = owner.stored_asset(name, kind, format!("{name}{kind}").as_bytes()).await.asset_path;
+        let response = edge.visitor.get(HOST, &path).await;
+        assert_eq!(
+            (response.status, response.header("content-type")),
+            (StatusCode::OK, served_type),
+            "{name}"
+        );
+        let disposition = response.header("content-disposition");
         assert_eq!(disposition.starts_with("attachment"), is_attachment, "{name}: {disposition}");
-        let policy = answer.header("content-security-policy");
+        let policy = response.header("content-security-policy");
         assert!(policy.contains("default-src 'none'") && policy.contains("sandbox"), "{policy}");
     }
-    let answer = edge.visitor.send(Method::POST, HOST, "/x", &[], "").await;
-    assert_eq!((answer.status, answer.header("allow")), (StatusCode::METHOD_NOT_ALLOWED, "GET, HEAD"));
+    let response = edge.visitor.send(Method::POST, HOST, "/x", &[], "").await;
+    assert_eq!((response.status, response.header("allow")), (StatusCode::METHOD_NOT_ALLOWED, "GET, HEAD"));
     for nothing in ["/", "/x", "/x/y", &format!("/{}/a.png", "0".repeat(64))] {
         assert_eq!(edge.visitor.get(HOST, nothing).await.status, StatusCode::NOT_FOUND, "{nothing}");
     }
@@ -80,21 +84,21 @@ async fn suspended_and_deleted_assets_are_not_served() {
     edge.wait_until_subscribed().await;
     let owner = edge.account("quiet-otter").await;
     let asset = owner.stored_asset("a.txt", "text/plain", b"words").await;
-    let is = async |status: u16| {
-        edge.get_until(HOST, &asset.shown, |answer| answer.status.as_u16() == status).await;
+    let wait_for_status = async |status: u16| {
+        edge.get_until(HOST, &asset.asset_path, |response| response.status.as_u16() == status).await;
     };
-    is(200).await;
+    wait_for_status(200).await;
     let mut conn = store::acquire(&edge.database.db).await.unwrap();
     accounts::suspend(&mut conn, owner.id, None, now()).await.unwrap();
     edge.relay_outbox().await;
-    is(451).await;
+    wait_for_status(451).await;
     accounts::resume(&mut conn, owner.id, now()).await.unwrap();
     edge.relay_outbox().await;
-    is(200).await;
+    wait_for_status(200).await;
     store::assets::delete_asset(&mut conn, owner.id, asset.id).await.unwrap();
     let gone = contract::Change::Asset { asset_id: asset.id };
     edge.bus.publish(&contract::Signal::Changed(gone)).await.unwrap();
-    is(404).await;
+    wait_for_status(404).await;
 }
 
 #[tokio::test]
@@ -102,9 +106,9 @@ async fn a_cached_small_asset_is_served_without_postgres() {
     let edge = Edge::start().await;
     let owner = edge.account("quiet-otter").await;
     let asset = owner.stored_asset("a.txt", "text/plain", b"words").await;
-    edge.visitor.get(HOST, &asset.shown).await;
+    edge.visitor.get(HOST, &asset.asset_path).await;
     edge.postgres.cut();
-    assert_eq!(edge.visitor.get(HOST, &asset.shown).await.text(), "words");
+    assert_eq!(edge.visitor.get(HOST, &asset.asset_path).await.text(), "words");
     let unknown = format!("/{}/a.txt", uuid::Uuid::from_u128(3));
     assert_eq!(edge.visitor.get(HOST, &unknown).await.status, StatusCode::SERVICE_UNAVAILABLE);
 }

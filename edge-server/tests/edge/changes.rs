@@ -27,9 +27,9 @@ async fn a_signal_invalidates_the_cached_page() {
         let change = Change::Page { subdomain_id: site.subdomain_id, slug: slug.to_owned() };
         edge.bus.publish(&Signal::Changed(change)).await.unwrap();
     }
-    let fresh = edge.get_until(&site.host, "/", |answer| answer.text() == "<p>new").await;
+    let fresh = edge.get_until(&site.host, "/", |response| response.text() == "<p>new").await;
     assert_eq!(fresh.header("x-cache"), "miss");
-    edge.get_until(&site.host, "/soon", |answer| answer.status == StatusCode::OK).await;
+    edge.get_until(&site.host, "/soon", |response| response.status == StatusCode::OK).await;
 }
 
 #[tokio::test]
@@ -39,7 +39,7 @@ async fn a_page_is_reloaded_after_its_max_age_without_a_signal() {
     let page = site.page("index", "<p>old").await;
     edge.visitor.get(&site.host, "/").await;
     site.edit(page, "<p>new").await;
-    edge.get_until(&site.host, "/", |answer| answer.text() == "<p>new").await;
+    edge.get_until(&site.host, "/", |response| response.text() == "<p>new").await;
 }
 
 #[tokio::test]
@@ -51,7 +51,7 @@ async fn an_unreadable_signal_marks_every_entry_stale() {
     edge.visitor.get(&site.host, "/").await;
     site.edit(page, "<p>new").await;
     edge.publish_unreadable_signal().await;
-    edge.get_until(&site.host, "/", |answer| answer.text() == "<p>new").await;
+    edge.get_until(&site.host, "/", |response| response.text() == "<p>new").await;
 }
 
 #[tokio::test]
@@ -63,7 +63,7 @@ async fn a_new_host_is_resolved_at_once() {
     site.page("index", "<p>x").await;
     let change = Change::Host { host: site.name.clone() };
     edge.bus.publish(&Signal::Changed(change)).await.unwrap();
-    edge.get_until(&site.host, "/", |answer| answer.status == StatusCode::OK).await;
+    edge.get_until(&site.host, "/", |response| response.status == StatusCode::OK).await;
 }
 
 #[tokio::test]
@@ -75,5 +75,5 @@ async fn an_edited_form_replaces_the_cached_one() {
     assert!(edge.visitor.get("localhost", &path).await.text().contains(">Contact</bdi></h1>"));
     edge.run("update forms set name = 'Write to us'").await;
     edge.bus.publish(&Signal::Changed(Change::Form { form_id: form })).await.unwrap();
-    edge.get_until("localhost", &path, |answer| answer.text().contains(">Write to us</bdi></h1>")).await;
+    edge.get_until("localhost", &path, |response| response.text().contains(">Write to us</bdi></h1>")).await;
 }

@@ -16,13 +16,13 @@ use tokio::net::TcpStream;
 
 /// A response with its whole body.
 #[derive(Debug)]
-pub(crate) struct Answer {
+pub(crate) struct TestResponse {
     pub(crate) status: StatusCode,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Bytes,
 }
 
-impl Answer {
+impl TestResponse {
     async fn read(response: Response<Incoming>) -> Self {
         let (head, body) = response.into_parts();
         let body = body.collect().await.unwrap().to_bytes();
@@ -84,7 +84,7 @@ impl Visitor {
         path: &str,
         headers: &[(&str, &str)],
         body: impl Into<Bytes>,
-    ) -> Answer {
+    ) -> TestResponse {
         let mut request = Request::builder().method(method).uri(format!("http://{}{path}", self.edge));
         if !host.is_empty() {
             request = request.header("host", host);
@@ -93,7 +93,7 @@ impl Visitor {
             request = request.header(*name, *value);
         }
         let response = self.http.request(request.body(Full::new(body.into())).unwrap()).await.unwrap();
-        Answer::read(response).await
+        TestResponse::read(response).await
     }
 
     /// Opens one HTTP/2 connection. Its requests name their host in the `:authority` header.
@@ -104,18 +104,18 @@ impl Visitor {
         Http2(send)
     }
 
-    pub(crate) async fn get(&self, host: &str, path: &str) -> Answer {
+    pub(crate) async fn get(&self, host: &str, path: &str) -> TestResponse {
         self.send(Method::GET, host, path, &[], "").await
     }
 
     /// Posts JSON to the base host.
-    pub(crate) async fn post(&self, path: &str, body: &Value) -> Answer {
+    pub(crate) async fn post(&self, path: &str, body: &Value) -> TestResponse {
         let json = [("content-type", "application/json")];
         self.send(Method::POST, "localhost", path, &json, body.to_string()).await
     }
 
     /// Posts URL-encoded fields, as a browser does.
-    pub(crate) async fn post_form(&self, path: &str, pairs: &[(&str, &str)]) -> Answer {
+    pub(crate) async fn post_form(&self, path: &str, pairs: &[(&str, &str)]) -> TestResponse {
         let body = form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish();
         let form = [("content-type", "application/x-www-form-urlencoded")];
         self.send(Method::POST, "localhost", path, &form, body).await
@@ -129,10 +129,10 @@ impl Visitor {
     pub(crate) async fn raw(&self, bytes: &[u8]) -> String {
         let mut stream = self.connect().await;
         stream.write_all(bytes).await.unwrap();
-        let mut answer = Vec::new();
+        let mut response = Vec::new();
         // The edge may reset the connection while bytes are still in flight.
-        let _or_reset = stream.read_to_end(&mut answer).await;
-        String::from_utf8_lossy(&answer).into_owned()
+        let _or_reset = stream.read_to_end(&mut response).await;
+        String::from_utf8_lossy(&response).into_owned()
     }
 }
 
@@ -140,7 +140,7 @@ impl Visitor {
 pub(crate) struct Http2(http2::SendRequest<Full<Bytes>>);
 
 impl Http2 {
-    pub(crate) async fn get(&self, host: &str, path: &str, headers: &[(&str, &str)]) -> Answer {
+    pub(crate) async fn get(&self, host: &str, path: &str, headers: &[(&str, &str)]) -> TestResponse {
         self.send(Method::GET, host, path, headers).await
     }
 
@@ -150,12 +150,12 @@ impl Http2 {
         host: &str,
         path: &str,
         headers: &[(&str, &str)],
-    ) -> Answer {
+    ) -> TestResponse {
         let mut request = Request::builder().method(method).uri(format!("http://{host}{path}"));
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
         let sent = self.0.clone().send_request(request.body(Full::default()).unwrap()).await;
-        Answer::read(sent.unwrap()).await
+        TestResponse::read(sent.unwrap()).await
     }
 }

@@ -30,17 +30,17 @@ async fn rest(stream: &mut TcpStream) -> String {
 
 /// Reads one response whose body is the page.
 async fn one_page(stream: &mut TcpStream) -> String {
-    let mut answer = Vec::new();
-    while !answer.ends_with(b"<p>x") {
-        assert!(stream.read_buf(&mut answer).await.unwrap() > 0, "{}", String::from_utf8_lossy(&answer));
+    let mut response = Vec::new();
+    while !response.ends_with(b"<p>x") {
+        assert!(stream.read_buf(&mut response).await.unwrap() > 0, "{}", String::from_utf8_lossy(&response));
     }
-    String::from_utf8(answer).unwrap()
+    String::from_utf8(response).unwrap()
 }
 
 #[tokio::test]
 async fn closes_silent_connections_and_slow_request_heads() {
     let edge = edge(&["connections.header_timeout=200ms", "connections.idle_timeout=200ms"]).await;
-    let began = Instant::now();
+    let started = Instant::now();
     let mut silent = edge.visitor.connect().await;
     assert_eq!(rest(&mut silent).await, "");
     for beginning in ["GET / HT", HEAD, "PRI * HTTP/2.0\r\n\r\n"] {
@@ -51,14 +51,14 @@ async fn closes_silent_connections_and_slow_request_heads() {
                 if slow.write_all(b"x").await.is_err() {
                     return;
                 }
-                crate::harness::moment().await;
+                crate::harness::short_pause().await;
             }
         };
         tokio::time::timeout(Duration::from_secs(20), dribble)
             .await
             .expect("the edge kept the connection open");
     }
-    assert!(began.elapsed() < Duration::from_secs(20));
+    assert!(started.elapsed() < Duration::from_secs(20));
 }
 
 #[tokio::test]
@@ -68,11 +68,11 @@ async fn closes_idle_connections_but_not_active_ones() {
     idle.write_all(format!("{HEAD}\r\n").as_bytes()).await.unwrap();
     one_page(&mut idle).await;
     let mut used = edge.visitor.connect().await;
-    let began = Instant::now();
-    while began.elapsed() < Duration::from_millis(1_200) {
+    let started = Instant::now();
+    while started.elapsed() < Duration::from_millis(1_200) {
         used.write_all(format!("{HEAD}\r\n").as_bytes()).await.unwrap();
         one_page(&mut used).await;
-        crate::harness::moment().await;
+        crate::harness::short_pause().await;
     }
     assert_eq!(rest(&mut idle).await, "");
 }
@@ -109,15 +109,15 @@ async fn a_slow_reader_receives_the_whole_large_page() {
     for has_fast_path in [true, false] {
         let edge = edge_for_one_connection(has_fast_path).await;
         let mut stream = slow_reader(&edge).await;
-        let (began, mut all) = (Instant::now(), Vec::new());
+        let (started, mut all) = (Instant::now(), Vec::new());
         while !all.ends_with(END.as_bytes()) {
             let mut piece = vec![0; 32 * 1024];
             let read = stream.read(&mut piece).await.unwrap();
-            assert!(read > 0, "cut off after {} bytes in {:?}", all.len(), began.elapsed());
+            assert!(read > 0, "cut off after {} bytes in {:?}", all.len(), started.elapsed());
             all.extend_from_slice(&piece[..read]);
-            crate::harness::moment().await;
+            crate::harness::short_pause().await;
         }
-        assert!(began.elapsed() > Duration::from_millis(700), "the client read too fast for this test");
+        assert!(started.elapsed() > Duration::from_millis(700), "the client read too fast for this test");
     }
 }
 
@@ -128,8 +128,8 @@ async fn closes_a_connection_whose_client_stops_reading() {
         let mut stream = slow_reader(&edge).await;
         stream.readable().await.unwrap();
         // The only connection slot is taken, so this request waits until the edge closes the first connection.
-        let asked = LARGE.replace("keep-alive", "close");
-        let next = edge.visitor.raw(asked.as_bytes());
+        let request = LARGE.replace("keep-alive", "close");
+        let next = edge.visitor.raw(request.as_bytes());
         let next =
             tokio::time::timeout(Duration::from_secs(60), next).await.expect("the connection is still open");
         assert!(next.starts_with("HTTP/1.1 200"), "{next}");
@@ -147,8 +147,8 @@ async fn closes_an_http2_connection_whose_flow_control_window_stays_closed() {
     let mut builder = http2::Builder::new(TokioExecutor::new());
     let (mut send, connection) = builder.initial_stream_window_size(1_000).handshake(io).await.unwrap();
     let ended = tokio::spawn(connection);
-    let asked = Request::get("http://quiet-otter.localhost/large.bin").body(Empty::<Bytes>::new()).unwrap();
-    let unread = send.send_request(asked).await.unwrap();
+    let request = Request::get("http://quiet-otter.localhost/large.bin").body(Empty::<Bytes>::new()).unwrap();
+    let unread = send.send_request(request).await.unwrap();
     assert_eq!(unread.status(), StatusCode::OK);
     let cut =
         tokio::time::timeout(Duration::from_secs(60), ended).await.expect("the connection is still open");
@@ -168,14 +168,14 @@ async fn closes_a_connection_with_a_slow_request_body() {
         let (mut reading, mut writing) = slow.split();
         let dribble = async {
             while writing.write_all(b"x").await.is_ok() {
-                crate::harness::moment().await;
+                crate::harness::short_pause().await;
             }
         };
-        let mut answer = Vec::new();
+        let mut response = Vec::new();
         let ended = async {
             tokio::select! {
                 () = dribble => {}
-                _end = reading.read_to_end(&mut answer) => {}
+                _end = reading.read_to_end(&mut response) => {}
             }
         };
         tokio::time::timeout(Duration::from_secs(20), ended).await.expect(target);
@@ -189,15 +189,15 @@ async fn request_heads_are_limited_to_sixteen_kibibytes() {
     for (cookie_bytes, status) in [(15_000, "HTTP/1.1 200"), (17_000, "HTTP/1.1 431")] {
         let cookie = "c".repeat(cookie_bytes);
         let request = format!("{HEAD}Connection: close\r\nCookie: {cookie}\r\n\r\n");
-        let answer = edge.visitor.raw(request.as_bytes()).await;
-        assert!(answer.starts_with(status), "{cookie_bytes}: {answer}");
+        let response = edge.visitor.raw(request.as_bytes()).await;
+        assert!(response.starts_with(status), "{cookie_bytes}: {response}");
     }
     let many: String = (0..101).map(|n| format!("X-{n}: 1\r\n")).collect();
-    let answer = edge.visitor.raw(format!("{HEAD}{many}\r\n").as_bytes()).await;
-    assert!(answer.starts_with("HTTP/1.1 431"), "{answer}");
+    let response = edge.visitor.raw(format!("{HEAD}{many}\r\n").as_bytes()).await;
+    assert!(response.starts_with("HTTP/1.1 431"), "{response}");
     let large = [("cookie", &*"c".repeat(17_000))];
-    let answer = edge.visitor.http2().await.get("quiet-otter.localhost", "/", &large).await;
-    assert_eq!(answer.status, StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE);
+    let response = edge.visitor.http2().await.get("quiet-otter.localhost", "/", &large).await;
+    assert_eq!(response.status, StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE);
 }
 
 #[tokio::test]
@@ -209,7 +209,7 @@ async fn pipelined_requests_are_answered_in_order() {
     let last = format!("{HEAD}Connection: close\r\n\r\n");
     stream.write_all(format!("{HEAD}\r\n{second}{third}{last}").as_bytes()).await.unwrap();
     let answers = rest(&mut stream).await;
-    let lines: Vec<&str> = answers.split("HTTP/1.1 ").skip(1).map(|answer| &answer[..3]).collect();
+    let lines: Vec<&str> = answers.split("HTTP/1.1 ").skip(1).map(|response| &response[..3]).collect();
     assert_eq!(lines, ["200", "404", "200", "200"], "{answers}");
     assert_eq!(answers.matches("<p>x").count(), 2, "a HEAD response has no body: {answers}");
 }
@@ -220,12 +220,12 @@ async fn pages_are_served_over_http2_without_an_upgrade() {
     let http2 = edge.visitor.http2().await;
     for _miss_and_hit in 0..2 {
         // An HTTP/2 request names its host in `:authority`.
-        let answer = http2.get("quiet-otter.localhost", "/", &[]).await;
-        assert_eq!((answer.status, answer.text()), (StatusCode::OK, "<p>x"));
-        assert_eq!(answer.header("content-length"), "4");
+        let response = http2.get("quiet-otter.localhost", "/", &[]).await;
+        assert_eq!((response.status, response.text()), (StatusCode::OK, "<p>x"));
+        assert_eq!(response.header("content-length"), "4");
     }
     let all = futures::future::join_all((0..100).map(|_| http2.get("quiet-otter.localhost", "/", &[]))).await;
-    assert!(all.iter().all(|answer| answer.text() == "<p>x" && answer.header("x-cache") == "hit"));
+    assert!(all.iter().all(|response| response.text() == "<p>x" && response.header("x-cache") == "hit"));
 }
 
 #[tokio::test]
@@ -235,11 +235,11 @@ async fn an_http2_head_response_has_a_content_length_and_no_body() {
     let host = "quiet-otter.localhost";
     for (path, length) in [("/", "4"), ("/", "4"), ("/nothing", "34")] {
         // A body in response to HEAD is a protocol error for an HTTP/2 client.
-        let answer = http2.send(http::Method::HEAD, host, path, &[]).await;
-        assert_eq!((answer.text(), answer.header("content-length")), ("", length), "{path}");
+        let response = http2.send(http::Method::HEAD, host, path, &[]).await;
+        assert_eq!((response.text(), response.header("content-length")), ("", length), "{path}");
     }
-    let answer = http2.get(host, "/", &[]).await;
-    assert_eq!(answer.text(), "<p>x");
+    let response = http2.get(host, "/", &[]).await;
+    assert_eq!(response.text(), "<p>x");
 }
 
 #[tokio::test]

@@ -28,7 +28,7 @@ async fn a_verified_domain_serves_its_site() {
     add(&edge, &other, domain, "pending").await;
     add(&edge, &site, domain, "verified").await;
     edge.publish_change(Change::Host { host: domain.to_owned() }).await;
-    edge.get_until(domain, "/", |answer| answer.text() == "<p>mine").await;
+    edge.get_until(domain, "/", |response| response.text() == "<p>mine").await;
     for written in ["WWW.example.com", "www.example.com:8080", "www.example.com."] {
         assert_eq!(edge.visitor.get(written, "/").await.text(), "<p>mine", "{written}");
     }
@@ -41,7 +41,7 @@ async fn a_verified_domain_serves_its_site() {
 
     edge.run("delete from domains where dns_status = 'verified'").await;
     edge.publish_change(Change::Host { host: domain.to_owned() }).await;
-    edge.get_until(domain, "/", |answer| answer.status == StatusCode::NOT_FOUND).await;
+    edge.get_until(domain, "/", |response| response.status == StatusCode::NOT_FOUND).await;
 }
 
 #[tokio::test]
@@ -50,11 +50,11 @@ async fn a_site_name_cannot_take_over_a_verified_domain() {
     let site = edge.account("quiet-otter").await;
     site.page("index", "<p>mine").await;
     add(&edge, &site, "www.example.com", "verified").await;
-    let asked = edge.visitor.get("localhost", "/p/index?site=www.example.com").await;
-    assert_eq!(asked.status, StatusCode::NOT_FOUND, "a domain is not a site name");
+    let response = edge.visitor.get("localhost", "/p/index?site=www.example.com").await;
+    assert_eq!(response.status, StatusCode::NOT_FOUND, "a domain is not a site name");
     assert_eq!(edge.visitor.get("www.example.com", "/").await.text(), "<p>mine");
-    let asked = edge.visitor.get("localhost", "/p/index?site=www.example.com").await;
-    assert_eq!(asked.status, StatusCode::NOT_FOUND, "a cached domain is not a site name either");
+    let response = edge.visitor.get("localhost", "/p/index?site=www.example.com").await;
+    assert_eq!(response.status, StatusCode::NOT_FOUND, "a cached domain is not a site name either");
 }
 
 #[tokio::test]
@@ -69,7 +69,7 @@ async fn a_domain_still_serves_its_renamed_site() {
     for host in ["quiet-otter", "loud-badger"] {
         edge.publish_change(Change::Host { host: host.to_owned() }).await;
     }
-    edge.get_until("loud-badger.localhost", "/", |answer| answer.text() == "<p>mine").await;
+    edge.get_until("loud-badger.localhost", "/", |response| response.text() == "<p>mine").await;
     assert_eq!(edge.visitor.get("www.example.com", "/").await.text(), "<p>mine");
 }
 
@@ -85,8 +85,8 @@ async fn a_domain_of_a_suspended_account_answers_451() {
     assert!(store::accounts::suspend(&mut tx, site.id, None, crate::fixtures::now()).await.unwrap());
     store::commit(tx).await.unwrap();
     edge.relay_outbox().await;
-    edge.get_until("www.example.com", "/", |answer| {
-        answer.status == StatusCode::UNAVAILABLE_FOR_LEGAL_REASONS
+    edge.get_until("www.example.com", "/", |response| {
+        response.status == StatusCode::UNAVAILABLE_FOR_LEGAL_REASONS
     })
     .await;
 }

@@ -4,12 +4,12 @@ use std::io::read_to_string;
 
 use http::{Method, StatusCode};
 
-use crate::client::Answer;
+use crate::client::TestResponse;
 use crate::harness::Edge;
 
 const CHROME: &str = "gzip, deflate, br, zstd";
 
-async fn get(edge: &Edge, host: &str, accept: &str) -> Answer {
+async fn get(edge: &Edge, host: &str, accept: &str) -> TestResponse {
     edge.visitor.send(Method::GET, host, "/", &[("accept-encoding", accept)], "").await
 }
 
@@ -34,10 +34,10 @@ async fn responses_use_an_encoding_the_client_accepts() {
 
     let mut etags = vec![first.header("etag").to_owned()];
     for coding in ["gzip", "br", "zstd"] {
-        let answer = get(&edge, &site.host, coding).await;
-        assert_eq!((answer.status, answer.header("content-encoding")), (StatusCode::OK, coding));
-        assert_eq!((answer.header("vary"), answer.header("x-cache")), ("accept-encoding", "hit"));
-        let body = &answer.body[..];
+        let response = get(&edge, &site.host, coding).await;
+        assert_eq!((response.status, response.header("content-encoding")), (StatusCode::OK, coding));
+        assert_eq!((response.header("vary"), response.header("x-cache")), ("accept-encoding", "hit"));
+        let body = &response.body[..];
         let read = match coding {
             "gzip" => read_to_string(flate2::read::GzDecoder::new(body)).unwrap(),
             "br" => read_to_string(brotli::Decompressor::new(body, 4_096)).unwrap(),
@@ -45,21 +45,21 @@ async fn responses_use_an_encoding_the_client_accepts() {
         };
         assert_eq!(read, html, "{coding}");
         assert!(body.len() < html.len() / 10, "{coding}");
-        let named = [("accept-encoding", coding), ("if-none-match", answer.header("etag"))];
+        let named = [("accept-encoding", coding), ("if-none-match", response.header("etag"))];
         let again = edge.visitor.send(Method::GET, &site.host, "/", &named, "").await;
         assert_eq!((again.status, again.header("vary")), (StatusCode::NOT_MODIFIED, "accept-encoding"));
         assert_eq!(again.header("content-encoding"), "");
         let head = edge.visitor.send(Method::HEAD, &site.host, "/", &named[..1], "").await;
         assert_eq!(head.header("content-length"), body.len().to_string());
-        etags.push(answer.header("etag").to_owned());
+        etags.push(response.header("etag").to_owned());
     }
     etags.sort();
     etags.dedup();
     assert_eq!(etags.len(), 4, "each variant needs its own strong ETag");
     for plain in ["", "identity", "deflate", "gzip;q=0"] {
-        let answer = get(&edge, &site.host, plain).await;
-        assert_eq!((answer.header("content-encoding"), answer.text()), ("", html.as_str()), "{plain}");
-        assert_eq!(answer.header("vary"), "accept-encoding", "{plain}");
+        let response = get(&edge, &site.host, plain).await;
+        assert_eq!((response.header("content-encoding"), response.text()), ("", html.as_str()), "{plain}");
+        assert_eq!(response.header("vary"), "accept-encoding", "{plain}");
     }
 }
 
@@ -74,10 +74,10 @@ async fn editing_a_page_discards_its_encoded_variants() {
     let new = "<p>new</p>".repeat(200);
     site.edit(page, &new).await;
     site.publish_page_change("index").await;
-    edge.get_until(&site.host, "/", |answer| answer.text() == new).await;
+    edge.get_until(&site.host, "/", |response| response.text() == new).await;
     until_compressed(&edge, &site.host).await;
-    let answer = get(&edge, &site.host, "gzip").await;
-    assert_eq!(read_to_string(flate2::read::GzDecoder::new(&answer.body[..])).unwrap(), new);
+    let response = get(&edge, &site.host, "gzip").await;
+    assert_eq!(read_to_string(flate2::read::GzDecoder::new(&response.body[..])).unwrap(), new);
 }
 
 #[tokio::test]
@@ -90,7 +90,7 @@ async fn revalidating_an_unchanged_page_keeps_its_encoded_variants() {
     until_compressed(&edge, &site.host).await;
     // An unreadable signal marks every cache entry as stale.
     edge.publish_unreadable_signal().await;
-    edge.get_until(&site.host, "/", |answer| answer.header("x-cache") == "miss").await;
+    edge.get_until(&site.host, "/", |response| response.header("x-cache") == "miss").await;
     assert_eq!(
         get(&edge, &site.host, "br").await.header("content-encoding"),
         "br",
@@ -98,5 +98,5 @@ async fn revalidating_an_unchanged_page_keeps_its_encoded_variants() {
     );
     site.edit(page, "<p>other").await;
     edge.publish_unreadable_signal().await;
-    edge.get_until(&site.host, "/", |answer| answer.text() == "<p>other").await;
+    edge.get_until(&site.host, "/", |response| response.text() == "<p>other").await;
 }

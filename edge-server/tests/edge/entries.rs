@@ -44,8 +44,8 @@ async fn entries_are_escaped_and_rendered_newest_first() {
 
     let one = "<li title=\"a onclick=x\">&lt;script&gt;";
     site.entry(&edge, page, json!({"who": "a onclick=x", "text": "<script>"})).await;
-    edge.get_until(&site.host, "/", |answer| answer.text() == format!("<ul>{one}</ul>")).await;
+    edge.get_until(&site.host, "/", |response| response.text() == format!("<ul>{one}</ul>")).await;
     site.entry(&edge, page, json!({"text": 2})).await;
     let both = format!("<ul><li title=\"\">2{one}</ul>");
-    edge.get_until(&site.host, "/", |answer| answer.text() == both).await;
+    edge.get_until(&site.host, "/", |response| response.text() == both).await;
 }

@@ -23,16 +23,16 @@ async fn files_are_served_at_their_paths() {
         ("/feed.xml", "text/xml; charset=utf-8", "<rss/>", false),
         ("/data.json?v=1", "application/json; charset=utf-8", "{}", false),
     ] {
-        let answer = edge.visitor.get(&site.host, path).await;
+        let response = edge.visitor.get(&site.host, path).await;
         assert_eq!(
-            (answer.status, answer.header("content-type"), answer.text()),
+            (response.status, response.header("content-type"), response.text()),
             (StatusCode::OK, kind, body),
             "{path}"
         );
-        assert_eq!(answer.header("cache-control"), "public, max-age=0, must-revalidate");
-        assert_eq!(answer.header("access-control-allow-origin") == "*", shared, "{path}");
-        assert_eq!(answer.header("x-robots-tag"), "noindex", "the account is unclaimed");
-        let again = [("if-none-match", answer.header("etag"))];
+        assert_eq!(response.header("cache-control"), "public, max-age=0, must-revalidate");
+        assert_eq!(response.header("access-control-allow-origin") == "*", shared, "{path}");
+        assert_eq!(response.header("x-robots-tag"), "noindex", "the account is unclaimed");
+        let again = [("if-none-match", response.header("etag"))];
         let again = edge.visitor.send(Method::GET, &site.host, path, &again, "").await;
         assert_eq!(again.status, StatusCode::NOT_MODIFIED);
     }
@@ -55,10 +55,10 @@ async fn only_images_and_fonts_have_a_content_address() {
         .await
         .try_into()
         .unwrap();
-    let answer = edge.visitor.get("assets.localhost", &format!("/{image}/a.png")).await;
-    assert_eq!((answer.status, answer.header("content-type")), (StatusCode::OK, "image/png"));
-    let answer = edge.visitor.get("assets.localhost", &format!("/{script}/a.js")).await;
-    assert_eq!(answer.status, StatusCode::NOT_FOUND);
+    let response = edge.visitor.get("assets.localhost", &format!("/{image}/a.png")).await;
+    assert_eq!((response.status, response.header("content-type")), (StatusCode::OK, "image/png"));
+    let response = edge.visitor.get("assets.localhost", &format!("/{script}/a.js")).await;
+    assert_eq!(response.status, StatusCode::NOT_FOUND);
 }
 
 #[tokio::test]
@@ -71,7 +71,7 @@ async fn a_new_deploy_replaces_cached_files() {
     assert_eq!(edge.visitor.get(&site.host, "/b.js").await.status, StatusCode::NOT_FOUND);
     site.serve_files(&[("b.js", "text/javascript", b"two")]).await;
     edge.bus.publish(&Signal::Changed(Change::Site { subdomain_id: site.subdomain_id })).await.unwrap();
-    edge.get_until(&site.host, "/b.js", |answer| answer.status == StatusCode::OK).await;
+    edge.get_until(&site.host, "/b.js", |response| response.status == StatusCode::OK).await;
     assert_eq!(edge.visitor.get(&site.host, "/a.js").await.status, StatusCode::NOT_FOUND);
 }
 
@@ -84,5 +84,5 @@ async fn files_of_a_suspended_site_are_not_served() {
     edge.visitor.get(&site.host, "/a.js").await;
     edge.run("update accounts set suspended_at = now()").await;
     edge.bus.publish(&Signal::Changed(Change::Host { host: site.name.clone() })).await.unwrap();
-    edge.get_until(&site.host, "/a.js", |answer| answer.status.as_u16() == 451).await;
+    edge.get_until(&site.host, "/a.js", |response| response.status.as_u16() == 451).await;
 }

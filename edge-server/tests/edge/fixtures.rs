@@ -180,7 +180,7 @@ pub(crate) struct AssetFixture {
     /// The signed upload URL.
     pub(crate) address: String,
     /// The path on the asset host.
-    pub(crate) shown: String,
+    pub(crate) asset_path: String,
 }
 
 impl Account<'_> {
@@ -198,12 +198,12 @@ impl Account<'_> {
         let mut conn = store::acquire(&self.edge.database.db).await.unwrap();
         store::assets::insert_asset(&mut conn, self.id, &asset).await.unwrap();
         self.insert_upload(Purpose::Asset, asset.id, content_type, size).await;
-        let shown = format!(
+        let asset_path = format!(
             "/{}/{}",
             asset.id,
             filename.replace(|c: char| !c.is_ascii_alphanumeric() && c != '.', "_")
         );
-        AssetFixture { id: asset.id, address: self.upload(asset.id, size, 60), shown }
+        AssetFixture { id: asset.id, address: self.upload(asset.id, size, 60), asset_path }
     }
 
     /// Inserts an asset with its bytes.

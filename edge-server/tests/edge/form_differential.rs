@@ -91,10 +91,10 @@ async fn the_fast_path_answers_plain_form_requests_in_every_language() {
         get(&format!("{OPEN}?lang=ar&embed=1"), "Accept-Language: de\r\n"),
         get(OPEN, gzip),
     ] {
-        let (answer, is_fast) = first(&both.fast, &request).await;
-        assert!(is_fast && answer.starts_with("HTTP/1.1 200"), "{request}{answer}");
-        let (answer, is_fast) = first(&both.hyper, &request).await;
-        assert!(!is_fast && answer.starts_with("HTTP/1.1 200"), "{request}{answer}");
+        let (response, is_fast) = first(&both.fast, &request).await;
+        assert!(is_fast && response.starts_with("HTTP/1.1 200"), "{request}{response}");
+        let (response, is_fast) = first(&both.hyper, &request).await;
+        assert!(!is_fast && response.starts_with("HTTP/1.1 200"), "{request}{response}");
     }
     for request in [
         get(CLOSED, ""),
@@ -104,8 +104,8 @@ async fn the_fast_path_answers_plain_form_requests_in_every_language() {
         get(OPEN, "Accept-Language: de\r\nAccept-Language: fr\r\n"),
         get(OPEN, "").replace("GET", "POST"),
     ] {
-        let (answer, is_fast) = first(&both.fast, &request).await;
-        assert!(!is_fast, "{request}{answer}");
+        let (response, is_fast) = first(&both.fast, &request).await;
+        assert!(!is_fast, "{request}{response}");
     }
 }
 
@@ -212,17 +212,17 @@ async fn the_fast_path_waits_for_an_expired_form_to_reload() {
     let form =
         account.form_with(crate::fixtures::one_text_field(), |form| form.name = "Old".to_owned()).await;
     let mut connection = edge.visitor.connect().await;
-    let mut ask = async || {
+    let mut fetch = async || {
         connection.write_all(get(&form.to_string(), "").as_bytes()).await.unwrap();
-        let mut answer = Vec::new();
-        while !answer.trim_ascii_end().ends_with(b"</html>") {
-            assert!(connection.read_buf(&mut answer).await.unwrap() > 0);
+        let mut response = Vec::new();
+        while !response.trim_ascii_end().ends_with(b"</html>") {
+            assert!(connection.read_buf(&mut response).await.unwrap() > 0);
         }
-        let answer = String::from_utf8(answer).unwrap();
-        assert!(is_from_fast_path(&answer), "{answer}");
-        answer
+        let response = String::from_utf8(response).unwrap();
+        assert!(is_from_fast_path(&response), "{response}");
+        response
     };
-    assert!(ask().await.contains("<bdi>Old</bdi>"));
+    assert!(fetch().await.contains("<bdi>Old</bdi>"));
     edge.run(&format!("update forms set name = 'New', updated_at = now() where id = '{form}'")).await;
-    sandbox::test::until(async || ask().await.contains("<bdi>New</bdi>")).await;
+    sandbox::test::until(async || fetch().await.contains("<bdi>New</bdi>")).await;
 }

@@ -5,7 +5,7 @@ use sandbox::test::until;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use crate::client::Answer;
+use crate::client::TestResponse;
 use crate::fixtures::{Account, submit_path};
 use crate::harness::Edge;
 
@@ -19,7 +19,7 @@ fn fields() -> Value {
     ])
 }
 
-async fn ask(edge: &Edge, form: Uuid, body: &Value) -> Answer {
+async fn announce(edge: &Edge, form: Uuid, body: &Value) -> TestResponse {
     edge.visitor.post(&format!("/api/forms/{form}/upload"), body).await
 }
 
@@ -27,29 +27,29 @@ fn photo(size: usize) -> Value {
     json!({"field": "photo", "filename": "me.png", "contentType": "image/png", "sizeBytes": size})
 }
 
-async fn put(edge: &Edge, asked: &Answer, bytes: &[u8]) -> Answer {
-    let address = asked.json()["uploadUrl"].as_str().unwrap().to_owned();
+async fn put(edge: &Edge, announced: &TestResponse, bytes: &[u8]) -> TestResponse {
+    let address = announced.json()["uploadUrl"].as_str().unwrap().to_owned();
     let path = address.trim_start_matches(&format!("http://localhost:{}", edge.port())).to_owned();
     edge.visitor.send(Method::PUT, "localhost", &path, &[], bytes.to_vec()).await
 }
 
 /// Announces and uploads a photo. Returns its id.
 async fn upload(edge: &Edge, form: Uuid) -> String {
-    let asked = ask(edge, form, &photo(PNG.len())).await;
-    assert_eq!(asked.status, StatusCode::CREATED, "{}", asked.text());
-    assert_eq!(put(edge, &asked, PNG).await.status, StatusCode::OK);
-    asked.json()["objectId"].as_str().unwrap().to_owned()
+    let announced = announce(edge, form, &photo(PNG.len())).await;
+    assert_eq!(announced.status, StatusCode::CREATED, "{}", announced.text());
+    assert_eq!(put(edge, &announced, PNG).await.status, StatusCode::OK);
+    announced.json()["objectId"].as_str().unwrap().to_owned()
 }
 
 /// A field's name, the filename and content type if it is a file, and the content.
 type Part<'a> = (&'a str, Option<(&'a str, &'a str)>, &'a [u8]);
 
 /// Posts a multipart form, as a browser does.
-async fn post_parts(edge: &Edge, form: Uuid, parts: &[Part<'_>]) -> Answer {
+async fn post_parts(edge: &Edge, form: Uuid, parts: &[Part<'_>]) -> TestResponse {
     post_parts_with(edge, form, parts, &[]).await
 }
 
-async fn post_parts_with(edge: &Edge, form: Uuid, parts: &[Part<'_>], more: &[(&str, &str)]) -> Answer {
+async fn post_parts_with(edge: &Edge, form: Uuid, parts: &[Part<'_>], more: &[(&str, &str)]) -> TestResponse {
     let mut body = Vec::new();
     for (name, file, content) in parts {
         let filename = file.map(|(filename, _)| format!("; filename=\"{filename}\"")).unwrap_or_default();
@@ -63,7 +63,7 @@ async fn post_parts_with(edge: &Edge, form: Uuid, parts: &[Part<'_>], more: &[(&
 }
 
 /// The number of files in the blob store.
-fn kept(edge: &Edge) -> usize {
+fn blob_count(edge: &Edge) -> usize {
     edge.blobs.files().len()
 }
 
@@ -86,12 +86,12 @@ async fn files_for_closed_or_full_forms_are_not_stored() {
         let code = if form == closed { "form_closed" } else { "form_full" };
         post_parts_with(&edge, form, &parts[1..], &accept).await.problem(410, code);
     }
-    assert_eq!(kept(&edge), 0);
+    assert_eq!(blob_count(&edge), 0);
     edge.run("do $$ begin assert not exists (select from form_files); end $$").await;
     // The edge does not check a full form on every request, so its cached state may be outdated.
     edge.run(&format!("update forms set submission_count = 0 where id = '{full}'")).await;
     until(async || post_parts(&edge, full, &parts).await.status == StatusCode::SEE_OTHER).await;
-    assert_eq!((kept(&edge), account.count(full).await), (1, 1));
+    assert_eq!((blob_count(&edge), account.count(full).await), (1, 1));
 }
 
 #[tokio::test]
@@ -122,7 +122,7 @@ async fn a_replayed_submission_with_files_succeeds_after_the_form_is_full() {
     assert_eq!(again.json(), first.json());
     let other: [Part<'_>; 1] = [("photo", Some(("me.png", "image/png")), &PNG[..12])];
     post_parts_with(&edge, form, &other, &headers).await.problem(409, "idempotency_mismatch");
-    assert_eq!((kept(&edge), account.count(form).await), (1, 1));
+    assert_eq!((blob_count(&edge), account.count(form).await), (1, 1));
 }
 
 async fn stored_bytes(edge: &Edge, account: &Account<'_>) -> i64 {
@@ -135,10 +135,10 @@ async fn a_file_is_announced_uploaded_submitted_and_downloaded() {
     let edge = Edge::start().await;
     let account = edge.account("quiet-otter").await;
     let form = account.form(fields()).await;
-    let asked = ask(&edge, form, &photo(PNG.len())).await;
-    assert_eq!(asked.status, StatusCode::CREATED, "{}", asked.text());
-    assert_eq!(asked.header("access-control-allow-origin"), "*");
-    let body = asked.json();
+    let announced = announce(&edge, form, &photo(PNG.len())).await;
+    assert_eq!(announced.status, StatusCode::CREATED, "{}", announced.text());
+    assert_eq!(announced.header("access-control-allow-origin"), "*");
+    let body = announced.json();
     assert_eq!((&body["method"], &body["maxSizeBytes"]), (&json!("PUT"), &json!(1000)));
     assert_eq!(body["uploadHeaders"], json!({"content-type": "image/png"}));
     assert!(body["expiresAt"].is_string());
@@ -147,17 +147,19 @@ async fn a_file_is_announced_uploaded_submitted_and_downloaded() {
     let answers = json!({"name": "Ada", "photo": id});
     let early = edge.visitor.post(&submit_path(form), &answers).await.problem(400, "validation_failed");
     assert_eq!(early["fieldErrors"][0]["field"], "photo", "the file is not uploaded yet");
-    assert_eq!(put(&edge, &asked, PNG).await.status, StatusCode::OK);
+    assert_eq!(put(&edge, &announced, PNG).await.status, StatusCode::OK);
     edge.visitor.get("localhost", &fetched).await.problem(404, "not_found");
     assert_eq!(stored_bytes(&edge, &account).await, 0, "a file counts once it is bound");
 
     let sent = edge.visitor.post(&submit_path(form), &answers).await;
     assert_eq!(sent.status, StatusCode::CREATED, "{}", sent.text());
     assert_eq!(stored_bytes(&edge, &account).await, PNG.len() as i64);
-    let on = edge.visitor.get("localhost", &fetched).await;
-    assert_eq!((on.status, on.header("cache-control")), (StatusCode::FOUND, "no-store"));
-    let path =
-        on.header("location").trim_start_matches(&format!("http://localhost:{}", edge.port())).to_owned();
+    let redirect = edge.visitor.get("localhost", &fetched).await;
+    assert_eq!((redirect.status, redirect.header("cache-control")), (StatusCode::FOUND, "no-store"));
+    let path = redirect
+        .header("location")
+        .trim_start_matches(&format!("http://localhost:{}", edge.port()))
+        .to_owned();
     let file = edge.visitor.get("localhost", &path).await;
     assert_eq!((file.status, file.body.as_ref()), (StatusCode::OK, PNG));
     assert_eq!(file.header("content-disposition"), "attachment; filename*=UTF-8''me%2Epng");
@@ -179,9 +181,11 @@ async fn a_download_url_expires() {
     let form = account.form(fields()).await;
     let id = upload(&edge, form).await;
     edge.visitor.post(&submit_path(form), &json!({"name": "Ada", "photo": id})).await;
-    let on = edge.visitor.get("localhost", &format!("/api/forms/{form}/files/{id}")).await;
-    let path =
-        on.header("location").trim_start_matches(&format!("http://localhost:{}", edge.port())).to_owned();
+    let redirect = edge.visitor.get("localhost", &format!("/api/forms/{form}/files/{id}")).await;
+    let path = redirect
+        .header("location")
+        .trim_start_matches(&format!("http://localhost:{}", edge.port()))
+        .to_owned();
     edge.visitor.get("localhost", &path).await.problem(403, "forbidden");
 }
 
@@ -232,21 +236,21 @@ async fn field_rules_are_checked_at_announcement_and_at_upload() {
         (with("sizeBytes", json!("1")), "sizeBytes"),
         (with("extra", json!(1)), "extra"),
     ] {
-        let problem = ask(&edge, form, &body).await.problem(400, "validation_failed");
+        let problem = announce(&edge, form, &body).await.problem(400, "validation_failed");
         assert_eq!(problem["fieldErrors"][0]["field"], field, "{body} {problem}");
     }
-    assert_eq!(ask(&edge, form, &with("sizeBytes", json!(10.0))).await.status, StatusCode::CREATED);
+    assert_eq!(announce(&edge, form, &with("sizeBytes", json!(10.0))).await.status, StatusCode::CREATED);
     let too_large = json!({"field": "other", "filename": "a.bin", "sizeBytes": 3 << 20});
-    ask(&edge, form, &too_large).await.problem(400, "validation_failed");
+    announce(&edge, form, &too_large).await.problem(400, "validation_failed");
     let html = b"<!doctype html><script>alert(1)</script>";
-    let asked = ask(&edge, form, &photo(html.len())).await;
-    put(&edge, &asked, html).await.problem(400, "validation_failed");
-    let asked = ask(&edge, form, &photo(PNG.len())).await;
-    put(&edge, &asked, &[PNG, PNG].concat()).await.problem(413, "payload_too_large");
-    ask(&edge, Uuid::nil(), &photo(10)).await.problem(404, "not_found");
+    let announced = announce(&edge, form, &photo(html.len())).await;
+    put(&edge, &announced, html).await.problem(400, "validation_failed");
+    let announced = announce(&edge, form, &photo(PNG.len())).await;
+    put(&edge, &announced, &[PNG, PNG].concat()).await.problem(413, "payload_too_large");
+    announce(&edge, Uuid::nil(), &photo(10)).await.problem(404, "not_found");
     edge.run(&format!("update forms set closes_at = now() - interval '1 second' where id = '{form}'")).await;
     edge.publish_unreadable_signal().await;
-    sandbox::test::until(async || ask(&edge, form, &photo(10)).await.status == StatusCode::GONE).await;
+    sandbox::test::until(async || announce(&edge, form, &photo(10)).await.status == StatusCode::GONE).await;
 }
 
 #[tokio::test]
@@ -260,20 +264,20 @@ async fn unbound_files_are_limited_per_form_and_per_visitor() {
     let (form, other) = (account.form(fields()).await, account.form(fields()).await);
     // Each file counts as at least 64 KiB.
     for _ in 0..3 {
-        assert_eq!(ask(&edge, form, &photo(1)).await.status, StatusCode::CREATED);
+        assert_eq!(announce(&edge, form, &photo(1)).await.status, StatusCode::CREATED);
     }
-    let full = ask(&edge, form, &photo(1)).await;
+    let full = announce(&edge, form, &photo(1)).await;
     full.problem(429, "rate_limited");
     assert!(!full.header("retry-after").is_empty());
     let within =
         post_parts(&edge, form, &[("name", None, b"x"), ("photo", Some(("a.png", "image/png")), PNG)]);
     assert_eq!(within.await.status, StatusCode::TOO_MANY_REQUESTS);
     let larger = json!({"field": "other", "filename": "a.bin", "sizeBytes": 100_000});
-    assert_eq!(ask(&edge, other, &larger).await.status, StatusCode::CREATED);
-    ask(&edge, other, &photo(1)).await.problem(429, "rate_limited");
+    assert_eq!(announce(&edge, other, &larger).await.status, StatusCode::CREATED);
+    announce(&edge, other, &photo(1)).await.problem(429, "rate_limited");
     edge.run("update form_files set visitor = '\\x00'").await;
     assert_eq!(
-        ask(&edge, other, &larger).await.status,
+        announce(&edge, other, &larger).await.status,
         StatusCode::CREATED,
         "another visitor has its own limit"
     );
@@ -286,11 +290,11 @@ async fn a_lock_timeout_answers_503_with_retry_after() {
     let form = account.form(fields()).await;
     let mut held = store::begin(&edge.database.db).await.unwrap();
     store::form_files::lock_unbound(&mut held, form, b"visitor").await.unwrap();
-    let told = ask(&edge, form, &photo(1)).await;
-    told.problem(503, "unavailable");
-    assert!(!told.header("retry-after").is_empty());
+    let timed_out = announce(&edge, form, &photo(1)).await;
+    timed_out.problem(503, "unavailable");
+    assert!(!timed_out.header("retry-after").is_empty());
     store::rollback(held).await.unwrap();
-    assert_eq!(ask(&edge, form, &photo(1)).await.status, StatusCode::CREATED);
+    assert_eq!(announce(&edge, form, &photo(1)).await.status, StatusCode::CREATED);
 }
 
 #[tokio::test]
@@ -300,7 +304,7 @@ async fn an_exceeded_storage_quota_rejects_files() {
     let form = account.form(fields()).await;
     let id = upload(&edge, form).await;
     edge.run(&format!("update usage set storage_bytes = {} - 10", 20 << 20)).await;
-    ask(&edge, form, &photo(11)).await.problem(403, "quota_exceeded");
+    announce(&edge, form, &photo(11)).await.problem(403, "quota_exceeded");
     let sent = edge.visitor.post(&submit_path(form), &json!({"name": "x", "photo": id})).await;
     sent.problem(403, "quota_exceeded");
     assert_eq!(account.count(form).await, 0);
@@ -325,8 +329,8 @@ async fn a_browser_submits_files_as_multipart() {
     assert_eq!(stored[0]["name"], "Zoë");
     assert!(stored[0].get("other").is_none(), "an empty file input stores no value");
     let id = stored[0]["photo"].as_str().unwrap();
-    let on = edge.visitor.get("localhost", &format!("/api/forms/{form}/files/{id}")).await;
-    assert_eq!(on.status, StatusCode::FOUND);
+    let redirect = edge.visitor.get("localhost", &format!("/api/forms/{form}/files/{id}")).await;
+    assert_eq!(redirect.status, StatusCode::FOUND);
     assert_eq!(stored_bytes(&edge, &account).await, PNG.len() as i64);
 }
 
@@ -339,17 +343,17 @@ async fn an_uploaded_file_survives_a_validation_error_elsewhere() {
         post_parts(&edge, form, &[("name", None, b""), ("photo", Some(("me.png", "image/png")), PNG)]).await;
     assert_eq!(refused.status, StatusCode::BAD_REQUEST, "{}", refused.text());
     assert!(refused.text().contains("Already sent: me.png"), "{}", refused.text());
-    let kept = refused.text().split_once("<input type=\"hidden\" name=\"photo\" value=\"").unwrap().1;
-    let kept = kept.split_once('"').unwrap().0;
+    let object_id = refused.text().split_once("<input type=\"hidden\" name=\"photo\" value=\"").unwrap().1;
+    let object_id = object_id.split_once('"').unwrap().0;
     let none = Some(("", "application/octet-stream"));
     let sent = post_parts(
         &edge,
         form,
-        &[("name", None, b"Ada"), ("photo", None, kept.as_bytes()), ("photo", none, b"")],
+        &[("name", None, b"Ada"), ("photo", None, object_id.as_bytes()), ("photo", none, b"")],
     )
     .await;
     assert_eq!(sent.status, StatusCode::SEE_OTHER, "{}", sent.text());
-    assert_eq!(account.submissions(form).await[0]["photo"], kept);
+    assert_eq!(account.submissions(form).await[0]["photo"], object_id);
 }
 
 #[tokio::test]
@@ -357,15 +361,15 @@ async fn the_error_page_names_the_rejected_file() {
     let edge = Edge::start().await;
     let account = edge.account("quiet-otter").await;
     let form = account.form(fields()).await;
-    for (file, content, said) in [
+    for (file, content, message) in [
         (("me.html", "text/html"), b"<p>x".as_slice(), "This kind of file is not taken here."),
         (("me.png", "image/png"), b"<!doctype html><p>x", "This kind of file is not taken here."),
         (("me.png", "image/png"), &[PNG, &[0; 1_000]].concat(), "This file is too large: at most 1000 B."),
         (("me.png", "image/png"), b"", "Please choose the file once more."),
     ] {
         let refused = post_parts(&edge, form, &[("name", None, b"x"), ("photo", Some(file), content)]).await;
-        assert_eq!(refused.status, StatusCode::BAD_REQUEST, "{said}");
-        assert!(refused.text().contains(said), "{said}: {}", refused.text());
+        assert_eq!(refused.status, StatusCode::BAD_REQUEST, "{message}");
+        assert!(refused.text().contains(message), "{message}: {}", refused.text());
     }
     assert_eq!(account.count(form).await, 0);
     sandbox::test::until(async || edge.blobs.files().is_empty()).await;
@@ -447,6 +451,6 @@ async fn an_invented_file_id_takes_no_usage_lock() {
     waiting.problem(503, "unavailable");
     assert!(!waiting.header("retry-after").is_empty(), "a real file waits for the lock until the timeout");
     store::rollback(counting).await.unwrap();
-    let taken = edge.visitor.post(&submit_path(form), &json!({"name": "x", "photo": real})).await;
-    assert_eq!(taken.status, StatusCode::CREATED, "{}", taken.text());
+    let stored = edge.visitor.post(&submit_path(form), &json!({"name": "x", "photo": real})).await;
+    assert_eq!(stored.status, StatusCode::CREATED, "{}", stored.text());
 }

@@ -6,17 +6,17 @@ use serde_json::json;
 use store::forms::Form;
 use store::mails::Kind;
 
-use crate::client::Answer;
+use crate::client::TestResponse;
 use crate::fixtures::{now, one_text_field, submit_path};
 use crate::harness::Edge;
 
-async fn shown(edge: &Edge, path: &str, languages: &str) -> Answer {
+async fn get_page(edge: &Edge, path: &str, languages: &str) -> TestResponse {
     edge.visitor.send(Method::GET, "localhost", path, &[("accept-language", languages)], "").await
 }
 
 /// The page without its form token, which changes every second.
-fn without_token(answer: &Answer) -> String {
-    let (before, after) = answer.text().split_once("name=\"form.token\" value=\"").unwrap();
+fn without_token(response: &TestResponse) -> String {
+    let (before, after) = response.text().split_once("name=\"form.token\" value=\"").unwrap();
     format!("{before}{}", after.split_once('"').unwrap().1)
 }
 
@@ -27,7 +27,7 @@ async fn the_page_uses_the_visitors_preferred_supported_language() {
     let form =
         account.form(json!([{"name": "mail", "label": "Mail", "type": "email", "required": true}])).await;
     let path = format!("/f/{form}");
-    for (languages, asked, lang, send, wrong) in [
+    for (languages, query, lang, send, wrong) in [
         ("de-AT,de;q=0.9", "", "de", "Absenden", "Bitte geben Sie eine E-Mail-Adresse"),
         ("de", "?lang=fr", "fr", "Envoyer", "Veuillez saisir une adresse e-mail"),
         ("es", "?lang=xx", "es", "Enviar", "Escriba una dirección de correo"),
@@ -35,13 +35,13 @@ async fn the_page_uses_the_visitors_preferred_supported_language() {
         ("nl", "", "en", "Send", "Please enter an e-mail address"),
         ("", "?lang=ar", "ar", "إرسال", "يرجى إدخال عنوان بريد"),
     ] {
-        let page = shown(&edge, &format!("{path}{asked}"), languages).await;
+        let page = get_page(&edge, &format!("{path}{query}"), languages).await;
         let direction = if lang == "ar" { "rtl" } else { "ltr" };
         let html = page.text();
         assert!(html.contains(&format!("<html lang=\"{lang}\" dir=\"{direction}\">")), "{lang}: {html}");
         assert!(html.contains(&format!("<button type=\"submit\">{send}</button>")), "{lang}: {html}");
         let keeps = html.contains(&format!("name=\"form.lang\" value=\"{lang}\""));
-        assert_eq!(keeps, asked.contains(lang), "an explicit language is kept");
+        assert_eq!(keeps, query.contains(lang), "an explicit language is kept");
         let body = if keeps { format!("mail=nope&form.lang={lang}") } else { "mail=nope".to_owned() };
         let headers = [("content-type", "application/x-www-form-urlencoded"), ("accept-language", languages)];
         let refused = edge.visitor.send(Method::POST, "localhost", &submit_path(form), &headers, body).await;
@@ -65,7 +65,7 @@ async fn query_parameters_prefill_declared_fields_only() {
         ]))
         .await;
     let query = "name=%22%3E%3Cscript%3Ealert(1)%3C%2Fscript%3E&source=ads&plan=b&other=nowhere&form.token=x";
-    let html = shown(&edge, &format!("/f/{form}?{query}"), "").await;
+    let html = get_page(&edge, &format!("/f/{form}?{query}"), "").await;
     assert_eq!(html.status, StatusCode::OK);
     let html = html.text();
     assert!(html.contains("value=\"&quot;&gt;&lt;script&gt;alert(1)"), "{html}");
@@ -73,7 +73,7 @@ async fn query_parameters_prefill_declared_fields_only() {
     assert!(html.contains("name=\"source\" value=\"ads\""), "{html}");
     assert!(html.contains("<option value=\"b\" selected>"), "{html}");
     assert!(!html.contains("name=\"form.token\" value=\"x\""), "{html}");
-    let bare = shown(&edge, &format!("/f/{form}"), "").await;
+    let bare = get_page(&edge, &format!("/f/{form}"), "").await;
     assert!(
         !bare.text().contains("ads"),
         "values of one request must not leak into another: {}",
@@ -88,8 +88,8 @@ async fn a_cached_page_is_identical_and_evicted_with_its_form() {
     let account = edge.account("quiet-otter").await;
     let form = account.form_with(one_text_field(), |form| form.name = "First".to_owned()).await;
     let path = format!("/f/{form}");
-    let first = shown(&edge, &path, "").await;
-    let again = shown(&edge, &path, "").await;
+    let first = get_page(&edge, &path, "").await;
+    let again = get_page(&edge, &path, "").await;
     assert_eq!(without_token(&first), without_token(&again));
     for name in ["content-security-policy", "cache-control", "content-type", "vary"] {
         assert_eq!(first.header(name), again.header(name), "{name}");
@@ -102,11 +102,13 @@ async fn a_cached_page_is_identical_and_evicted_with_its_form() {
 
     edge.run(&format!("update forms set name = 'Second', updated_at = now() where id = '{form}'")).await;
     edge.publish_change(Change::Form { form_id: form }).await;
-    edge.get_until("localhost", &path, |answer| answer.text().contains("<bdi>Second</bdi>")).await;
+    edge.get_until("localhost", &path, |response| response.text().contains("<bdi>Second</bdi>")).await;
     edge.run("update accounts set suspended_at = now()").await;
     edge.publish_change(Change::Form { form_id: form }).await;
-    edge.get_until("localhost", &path, |answer| answer.status == StatusCode::UNAVAILABLE_FOR_LEGAL_REASONS)
-        .await;
+    edge.get_until("localhost", &path, |response| {
+        response.status == StatusCode::UNAVAILABLE_FOR_LEGAL_REASONS
+    })
+    .await;
 }
 
 #[tokio::test]
@@ -116,8 +118,8 @@ async fn a_closed_form_is_not_served_from_the_cache() {
     let soon = now() + std::time::Duration::from_millis(1_500);
     let form = account.form_with(one_text_field(), |form| form.closes_at = Some(soon)).await;
     let path = format!("/f/{form}");
-    assert_eq!(shown(&edge, &path, "").await.status, StatusCode::OK);
-    edge.get_until("localhost", &path, |answer| answer.status == StatusCode::GONE).await;
+    assert_eq!(get_page(&edge, &path, "").await.status, StatusCode::OK);
+    edge.get_until("localhost", &path, |response| response.status == StatusCode::GONE).await;
 }
 
 #[tokio::test]
@@ -126,7 +128,7 @@ async fn an_embedded_form_thanks_inside_its_frame_and_links_onward() {
     let account = edge.account("quiet-otter").await;
     let url = "https://example.com/next".to_owned();
     let form = account.form_with(one_text_field(), |form| form.redirect_url = Some(url.clone())).await;
-    let page = shown(&edge, &format!("/f/{form}?embed=1"), "").await;
+    let page = get_page(&edge, &format!("/f/{form}?embed=1"), "").await;
     assert!(page.text().contains("<body class=\"embedded\">"), "{}", page.text());
     assert!(page.text().contains("name=\"form.embed\" value=\"1\""), "{}", page.text());
     let sent = edge.visitor.post_form(&submit_path(form), &[("a", "x"), ("form.embed", "1")]).await;
@@ -175,8 +177,8 @@ async fn a_form_without_webhooks_stays_cached_after_a_submission_with_an_email()
     let form = account.form_with(one_text_field(), shape).await;
     let mut messages = Vec::new();
     for _ in 0..3 {
-        let answer = edge.visitor.post(&submit_path(form), &json!({"a": "x"})).await;
-        messages.push(answer.json()["message"].as_str().unwrap().to_owned());
+        let response = edge.visitor.post(&submit_path(form), &json!({"a": "x"})).await;
+        messages.push(response.json()["message"].as_str().unwrap().to_owned());
         // No signal announces this change, so a cached form does not show it.
         edge.run("update forms set success_message = 'As it was when it was loaded again'").await;
     }

@@ -29,20 +29,20 @@ async fn a_former_name_redirects_to_the_same_path() {
     assert_eq!(edge.visitor.get("loud-badger.localhost", "/").await.status, StatusCode::NOT_FOUND);
     rename(&edge, &site, "loud-badger", "30 days").await;
 
-    let moved = |answer: &crate::client::Answer| answer.status == StatusCode::FOUND;
+    let moved = |response: &crate::client::TestResponse| response.status == StatusCode::FOUND;
     edge.get_until(&site.host, "/", moved).await;
     let present = format!("http://loud-badger.localhost:{}", edge.port());
     for path in ["/", "/a/b?x=1&y=%2F", "//evil.example", "/%FF", "/?"] {
-        let answer = edge.visitor.get(&site.host, path).await;
-        assert_eq!(answer.status, StatusCode::FOUND, "{path}");
-        assert_eq!(answer.header("location"), format!("{present}{path}"));
-        assert_eq!(answer.header("cache-control"), "no-store", "{path}");
+        let response = edge.visitor.get(&site.host, path).await;
+        assert_eq!(response.status, StatusCode::FOUND, "{path}");
+        assert_eq!(response.header("location"), format!("{present}{path}"));
+        assert_eq!(response.header("cache-control"), "no-store", "{path}");
     }
     let head = edge.visitor.send(Method::HEAD, &site.host, "/", &[], "").await;
     assert_eq!((head.status, head.text()), (StatusCode::FOUND, ""));
     let posted = edge.visitor.send(Method::POST, &site.host, "/", &[], "").await;
     assert_eq!(posted.status, StatusCode::METHOD_NOT_ALLOWED);
-    edge.get_until("loud-badger.localhost", "/", |answer| answer.text() == "<p>home").await;
+    edge.get_until("loud-badger.localhost", "/", |response| response.text() == "<p>home").await;
 }
 
 #[tokio::test]
@@ -58,8 +58,8 @@ async fn a_short_url_with_a_former_site_name_still_works() {
     assert_eq!(edge.visitor.get("localhost", "/p/held").await.text(), shown("quiet-otter", "held"));
     rename(&edge, &site, "loud-badger", "30 days").await;
     for name in ["quiet-otter", "loud-badger"] {
-        let answer = edge.visitor.get("localhost", &format!("/p/hello?site={name}")).await;
-        assert_eq!(answer.text(), shown("loud-badger", "hello"), "{name}");
+        let response = edge.visitor.get("localhost", &format!("/p/hello?site={name}")).await;
+        assert_eq!(response.text(), shown("loud-badger", "hello"), "{name}");
     }
     assert_eq!(edge.visitor.get("localhost", "/p/held").await.text(), shown("loud-badger", "held"));
 }
@@ -78,9 +78,9 @@ async fn a_reassigned_name_serves_its_new_site() {
     let edge = Edge::start().await;
     let site = edge.account("quiet-otter").await;
     rename(&edge, &site, "loud-badger", "30 days").await;
-    let heir = edge.account("quiet-otter").await;
-    heir.page("index", "<p>heir").await;
-    assert_eq!(edge.visitor.get(&heir.host, "/").await.text(), "<p>heir");
+    let successor = edge.account("quiet-otter").await;
+    successor.page("index", "<p>heir").await;
+    assert_eq!(edge.visitor.get(&successor.host, "/").await.text(), "<p>heir");
 }
 
 #[tokio::test]
@@ -89,6 +89,6 @@ async fn the_former_name_of_a_suspended_site_answers_451() {
     let site = edge.account("quiet-otter").await;
     rename(&edge, &site, "loud-badger", "30 days").await;
     edge.run("update accounts set suspended_at = now()").await;
-    let answer = edge.visitor.get(&site.host, "/").await;
-    assert_eq!(answer.status, StatusCode::UNAVAILABLE_FOR_LEGAL_REASONS);
+    let response = edge.visitor.get(&site.host, "/").await;
+    assert_eq!(response.status, StatusCode::UNAVAILABLE_FOR_LEGAL_REASONS);
 }

@@ -137,10 +137,10 @@ async fn a_line_break_in_a_redirect_url_does_not_split_headers() {
     let account = edge.account("quiet-otter").await;
     let url = "https://x.test/a\r\nset-cookie: stolen=1";
     let form = account.form_with(one_text_field(), |form| form.redirect_url = Some(url.to_owned())).await;
-    let answer = edge.visitor.post_form(&submit_path(form), &[("a", "x")]).await;
-    assert_eq!(answer.status, StatusCode::SEE_OTHER, "the submission is stored, so this is not an error");
-    assert_eq!(answer.header("location"), "https://x.test/aset-cookie:%20stolen=1");
-    assert_eq!(answer.header("set-cookie"), "");
+    let response = edge.visitor.post_form(&submit_path(form), &[("a", "x")]).await;
+    assert_eq!(response.status, StatusCode::SEE_OTHER, "the submission is stored, so this is not an error");
+    assert_eq!(response.header("location"), "https://x.test/aset-cookie:%20stolen=1");
+    assert_eq!(response.header("set-cookie"), "");
 }
 
 #[tokio::test]
@@ -189,10 +189,10 @@ async fn a_closed_form_renders_a_notice_instead_of_fields() {
 async fn an_unknown_form_renders_a_not_found_page() {
     let edge = Edge::start().await;
     for path in [format!("/f/{}", Uuid::nil()), "/f/no-id".to_owned(), "/f/%00".to_owned()] {
-        let answer = edge.visitor.get("localhost", &path).await;
-        assert_eq!(answer.status, StatusCode::NOT_FOUND, "{path}");
-        assert!(answer.text().contains("There is no form at this address."), "{path}: {}", answer.text());
-        assert!(!answer.header("x-request-id").is_empty());
+        let response = edge.visitor.get("localhost", &path).await;
+        assert_eq!(response.status, StatusCode::NOT_FOUND, "{path}");
+        assert!(response.text().contains("There is no form at this address."), "{path}: {}", response.text());
+        assert!(!response.header("x-request-id").is_empty());
     }
     edge.visitor.post(&submit_path(Uuid::nil()), &json!({"a": "x"})).await.problem(404, "not_found");
 }

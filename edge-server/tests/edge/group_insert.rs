@@ -32,9 +32,9 @@ async fn concurrent_submissions_are_stored_and_answered_individually() {
         async move {
             // Every tenth submission is invalid and must not affect the others.
             let name = if number % 10 == 9 { "b" } else { "a" };
-            let answer = visitor.post(&submit_path(form), &json!({name: number.to_string()})).await;
-            let id = answer.json()["submissionId"].as_str().and_then(|id| id.parse::<Uuid>().ok());
-            (answer.status, id)
+            let response = visitor.post(&submit_path(form), &json!({name: number.to_string()})).await;
+            let id = response.json()["submissionId"].as_str().and_then(|id| id.parse::<Uuid>().ok());
+            (response.status, id)
         }
     });
     let answers = join_all(sent).await;
@@ -64,23 +64,23 @@ async fn concurrent_submissions_create_one_delivery_each() {
     let sent = (0..80).map(|number| {
         let (visitor, form) = (edge.visitor.clone(), [form, other][number % 2]);
         async move {
-            let answer = visitor.post(&submit_path(form), &json!({"a": number.to_string()})).await;
-            assert_eq!(answer.status, StatusCode::CREATED);
-            answer.json()["submissionId"].as_str().unwrap().parse::<Uuid>().unwrap()
+            let response = visitor.post(&submit_path(form), &json!({"a": number.to_string()})).await;
+            assert_eq!(response.status, StatusCode::CREATED);
+            response.json()["submissionId"].as_str().unwrap().parse::<Uuid>().unwrap()
         }
     });
     let ids = join_all(sent).await;
-    let told = async |webhook| {
-        let told = account.deliveries(webhook).await.into_iter().filter_map(|one| one.submission_id);
-        let mut told: Vec<Uuid> = told.collect();
-        told.sort_unstable();
-        told
+    let delivered = async |webhook| {
+        let ids = account.deliveries(webhook).await.into_iter().filter_map(|one| one.submission_id);
+        let mut ids: Vec<Uuid> = ids.collect();
+        ids.sort_unstable();
+        ids
     };
     let mut all = ids.clone();
     all.sort_unstable();
     let mut of_form: Vec<Uuid> = ids.into_iter().step_by(2).collect();
     of_form.sort_unstable();
-    assert_eq!((told(of_all).await, told(of_one).await), (all, of_form));
+    assert_eq!((delivered(of_all).await, delivered(of_one).await), (all, of_form));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -93,8 +93,8 @@ async fn batched_submissions_time_out_while_postgres_hangs() {
     edge.postgres.stall();
     let path = submit_path(form);
     let waiting = (0..20).map(|_| edge.visitor.post(&path, &answers));
-    for answer in join_all(waiting).await {
-        assert_eq!(answer.status, StatusCode::SERVICE_UNAVAILABLE, "{}", answer.text());
+    for response in join_all(waiting).await {
+        assert_eq!(response.status, StatusCode::SERVICE_UNAVAILABLE, "{}", response.text());
     }
     edge.postgres.resume();
     assert_eq!(edge.visitor.post(&submit_path(form), &answers).await.status, StatusCode::CREATED);
@@ -104,24 +104,24 @@ async fn batched_submissions_time_out_while_postgres_hangs() {
 async fn submissions_outside_a_batch_get_their_own_outcome() {
     let edge = Edge::start().await;
     let account = unlimited(&edge, "quiet-otter").await;
-    let (told, edited, gone) = (
+    let (linked, edited, deleted) = (
         account.form(one_text_field()).await,
         account.form(one_text_field()).await,
         account.form(one_text_field()).await,
     );
     let answers = json!({"a": "x"});
-    for form in [told, edited, gone] {
+    for form in [linked, edited, deleted] {
         // Puts the form into the edge's cache. No signal announces the changes below.
         assert_eq!(edge.visitor.post(&submit_path(form), &answers).await.status, StatusCode::CREATED);
     }
-    let webhook = account.webhook(Some(vec![told]), &[]).await;
-    assert_eq!(edge.visitor.post(&submit_path(told), &answers).await.status, StatusCode::CREATED);
+    let webhook = account.webhook(Some(vec![linked]), &[]).await;
+    assert_eq!(edge.visitor.post(&submit_path(linked), &answers).await.status, StatusCode::CREATED);
     assert_eq!(account.deliveries(webhook).await.len(), 1);
     let full = "max_submissions = 1, updated_at = updated_at + interval '1 second'";
     edge.run(&format!("update forms set {full} where id = '{edited}'")).await;
     edge.visitor.post(&submit_path(edited), &answers).await.problem(410, "form_full");
-    edge.run(&format!("delete from forms where id = '{gone}'")).await;
-    edge.visitor.post(&submit_path(gone), &answers).await.problem(404, "not_found");
+    edge.run(&format!("delete from forms where id = '{deleted}'")).await;
+    edge.visitor.post(&submit_path(deleted), &answers).await.problem(404, "not_found");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -146,14 +146,14 @@ async fn submissions_waiting_for_one_forms_edit_do_not_block_other_forms() {
         .collect();
     for _ in 0..20 {
         for form in [free, also_free] {
-            let taken = edge.visitor.post(&submit_path(form), &answers).await;
-            assert_eq!(taken.status, StatusCode::CREATED, "{}", taken.text());
+            let stored = edge.visitor.post(&submit_path(form), &answers).await;
+            assert_eq!(stored.status, StatusCode::CREATED, "{}", stored.text());
         }
     }
-    for answer in join_all(waiting).await {
-        let answer = answer.unwrap();
-        answer.problem(503, "unavailable");
-        assert!(!answer.header("retry-after").is_empty());
+    for response in join_all(waiting).await {
+        let response = response.unwrap();
+        response.problem(503, "unavailable");
+        assert!(!response.header("retry-after").is_empty());
     }
     assert_eq!(account.count(edited).await, 0);
     let late = tokio::spawn({

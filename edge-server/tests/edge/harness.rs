@@ -9,7 +9,7 @@ use service::config::{Sources, load};
 use service::{Listeners, Shutdown};
 use url::Url;
 
-use crate::client::{Answer, Visitor};
+use crate::client::{TestResponse, Visitor};
 use crate::fault_proxy::FaultProxy;
 use crate::upstream::Upstream;
 
@@ -79,9 +79,9 @@ impl Edge {
         let client = redis::Client::open(self.redis.url.as_str()).unwrap();
         let mut connection = client.get_multiplexed_async_connection().await.unwrap();
         until(async || {
-            let mut ask = redis::cmd("PUBSUB");
-            ask.arg("NUMSUB").arg(&channel);
-            let (_, listening): (String, usize) = ask.query_async(&mut connection).await.unwrap();
+            let mut command = redis::cmd("PUBSUB");
+            command.arg("NUMSUB").arg(&channel);
+            let (_, listening): (String, usize) = command.query_async(&mut connection).await.unwrap();
             listening > 0
         })
         .await;
@@ -92,7 +92,7 @@ impl Edge {
         for _ in 0..2 {
             let change = Change::Page { subdomain_id: probe.subdomain_id, slug: "lookout".to_owned() };
             self.bus.publish(&Signal::Changed(change)).await.unwrap();
-            self.get_until(&probe.host, "/lookout", |answer| answer.header("x-cache") == "miss").await;
+            self.get_until(&probe.host, "/lookout", |response| response.header("x-cache") == "miss").await;
         }
     }
 
@@ -116,7 +116,7 @@ impl Edge {
     /// Waits until the edge has handled every signal published so far. Call it after [`Self::wait_until_subscribed`].
     pub(crate) async fn wait_until_signals_handled(&self) {
         let host = "the-probe.localhost";
-        self.get_until(host, "/lookout", |answer| answer.header("x-cache") == "hit").await;
+        self.get_until(host, "/lookout", |response| response.header("x-cache") == "hit").await;
         let mut conn = store::acquire(&self.database.db).await.unwrap();
         let site =
             store::subdomains::find_site_by_name(&mut conn, "the-lookout", crate::fixtures::now()).await;
@@ -124,7 +124,7 @@ impl Edge {
         drop(conn);
         // Signals arrive in the order of their publication.
         self.publish_change(Change::Page { subdomain_id, slug: "lookout".to_owned() }).await;
-        self.get_until(host, "/lookout", |answer| answer.header("x-cache") == "miss").await;
+        self.get_until(host, "/lookout", |response| response.header("x-cache") == "miss").await;
     }
 
     /// The port in the edge's URLs.
@@ -149,11 +149,11 @@ impl Edge {
         &self,
         host: &str,
         path: &str,
-        matches_response: impl Fn(&Answer) -> bool,
-    ) -> Answer {
+        matches_response: impl Fn(&TestResponse) -> bool,
+    ) -> TestResponse {
         eventually(async || {
-            let answer = self.visitor.get(host, path).await;
-            matches_response(&answer).then_some(answer)
+            let response = self.visitor.get(host, path).await;
+            matches_response(&response).then_some(response)
         })
         .await
     }
@@ -166,7 +166,7 @@ impl Drop for Edge {
 }
 
 /// A short pause between the writes or reads of a slow client.
-pub(crate) async fn moment() {
+pub(crate) async fn short_pause() {
     #[expect(clippy::disallowed_methods, reason = "a slow client needs real time")]
     tokio::time::sleep(std::time::Duration::from_millis(10)).await;
 }

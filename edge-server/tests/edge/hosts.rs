@@ -15,8 +15,8 @@ async fn classifies_site_base_and_unknown_hosts() {
         "Quiet-Otter.LOCALHOST:1",
         "quiet-otter.localhost.",
     ] {
-        let answer = edge.visitor.get(host, "/").await;
-        assert_eq!((answer.status, answer.text()), (StatusCode::OK, "<p>at home"), "{host}");
+        let response = edge.visitor.get(host, "/").await;
+        assert_eq!((response.status, response.text()), (StatusCode::OK, "<p>at home"), "{host}");
     }
     for host in ["localhost", "LOCALHOST:8080", "127.0.0.1", "[::1]:8080"] {
         assert!(edge.visitor.get(host, "/").await.text().starts_with("Web Runtime"), "{host}");
@@ -27,9 +27,9 @@ async fn classifies_site_base_and_unknown_hosts() {
         "absent-here.localhost",
         "quiet-otter.localhost.example.com",
     ] {
-        let answer = edge.visitor.get(host, "/").await;
-        assert_eq!(answer.status, StatusCode::NOT_FOUND, "{host}");
-        assert_eq!(answer.header("content-type"), "text/plain; charset=utf-8", "{host}");
+        let response = edge.visitor.get(host, "/").await;
+        assert_eq!(response.status, StatusCode::NOT_FOUND, "{host}");
+        assert_eq!(response.header("content-type"), "text/plain; charset=utf-8", "{host}");
     }
 }
 
@@ -49,11 +49,11 @@ async fn the_host_of_an_absolute_target_overrides_the_header() {
     let (mine, other) = (edge.account("quiet-otter").await, edge.account("loud-badger").await);
     mine.page("index", "<p>mine").await;
     other.page("index", "<p>other").await;
-    let answer = edge
+    let response = edge
         .visitor
         .raw(b"GET http://quiet-otter.localhost/ HTTP/1.1\r\nHost: loud-badger.localhost\r\nConnection: close\r\n\r\n")
         .await;
-    assert!(answer.starts_with("HTTP/1.1 200") && answer.ends_with("<p>mine"), "{answer}");
+    assert!(response.starts_with("HTTP/1.1 200") && response.ends_with("<p>mine"), "{response}");
 }
 
 #[tokio::test]
@@ -71,8 +71,8 @@ async fn rejects_connect_requests() {
     let edge = Edge::start().await;
     for target in ["localhost:80", "quiet-otter.localhost:443", "example.com:443"] {
         let request = format!("CONNECT {target} HTTP/1.1\r\nHost: {target}\r\nConnection: close\r\n\r\n");
-        let answer = edge.visitor.raw(request.as_bytes()).await;
-        assert!(answer.starts_with("HTTP/1.1 40"), "{target}: {answer}");
+        let response = edge.visitor.raw(request.as_bytes()).await;
+        assert!(response.starts_with("HTTP/1.1 40"), "{target}: {response}");
     }
     assert!(edge.control_plane.all().is_empty());
 }
@@ -83,9 +83,9 @@ async fn site_hosts_accept_only_get_and_head() {
     let site = edge.account("quiet-otter").await;
     site.page("index", "<p>x").await;
     for method in [Method::POST, Method::PUT, Method::DELETE, Method::PATCH, Method::OPTIONS] {
-        let answer = edge.visitor.send(method.clone(), &site.host, "/", &[], "").await;
-        assert_eq!(answer.status, StatusCode::METHOD_NOT_ALLOWED, "{method}");
-        assert_eq!(answer.header("allow"), "GET, HEAD", "{method}");
+        let response = edge.visitor.send(method.clone(), &site.host, "/", &[], "").await;
+        assert_eq!(response.status, StatusCode::METHOD_NOT_ALLOWED, "{method}");
+        assert_eq!(response.header("allow"), "GET, HEAD", "{method}");
     }
 }
 
@@ -133,7 +133,7 @@ async fn dot_segments_cannot_leave_a_site() {
         "/../../../../etc/passwd",
     ] {
         let request = format!("GET {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n", site.host);
-        let answer = edge.visitor.raw(request.as_bytes()).await;
-        assert!(answer.starts_with("HTTP/1.1 404"), "{path}: {answer}");
+        let response = edge.visitor.raw(request.as_bytes()).await;
+        assert!(response.starts_with("HTTP/1.1 404"), "{path}: {response}");
     }
 }

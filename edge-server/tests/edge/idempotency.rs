@@ -4,11 +4,11 @@ use futures::future::join_all;
 use http::{Method, StatusCode};
 use serde_json::json;
 
-use crate::client::{Answer, Visitor};
+use crate::client::{TestResponse, Visitor};
 use crate::fixtures::{one_text_field, submit_path};
 use crate::harness::Edge;
 
-async fn send(visitor: &Visitor, path: &str, key: &str, body: &str) -> Answer {
+async fn send(visitor: &Visitor, path: &str, key: &str, body: &str) -> TestResponse {
     let headers = [("content-type", "application/json"), ("idempotency-key", key)];
     visitor.send(Method::POST, "localhost", path, &headers, body.to_owned()).await
 }
@@ -43,12 +43,12 @@ async fn concurrent_requests_with_one_key_store_one_submission() {
         async move { send(&visitor, &path, "once", "{\"a\":\"x\"}").await }
     });
     let mut ids = Vec::new();
-    for answer in join_all(all).await {
-        if answer.status == StatusCode::CREATED {
-            ids.push(answer.json()["submissionId"].clone());
+    for response in join_all(all).await {
+        if response.status == StatusCode::CREATED {
+            ids.push(response.json()["submissionId"].clone());
         } else {
-            answer.problem(409, "conflict");
-            assert_eq!(answer.header("retry-after"), "1");
+            response.problem(409, "conflict");
+            assert_eq!(response.header("retry-after"), "1");
         }
     }
     assert!(!ids.is_empty());

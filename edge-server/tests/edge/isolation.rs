@@ -12,7 +12,7 @@ use http::StatusCode;
 use service::Rng;
 use uuid::Uuid;
 
-use crate::client::Answer;
+use crate::client::TestResponse;
 use crate::harness::Edge;
 
 const NAMES: [&str; 4] = ["quiet-otter", "loud-badger", "swift-heron", "still-marten"];
@@ -166,7 +166,7 @@ async fn run(seed: u64) {
     }
     world.note();
     // On an overloaded machine a lookup may time out with 503; the test then retries.
-    let is_answered = |answer: &Answer| answer.status != StatusCode::SERVICE_UNAVAILABLE;
+    let is_answered = |response: &TestResponse| response.status != StatusCode::SERVICE_UNAVAILABLE;
     let edge = &edge;
     for round in 0..ROUNDS {
         let visits = async {
@@ -189,22 +189,22 @@ async fn run(seed: u64) {
             }
         };
         let (seen, ()) = futures::join!(visits, steps);
-        for ((name, slug), answer) in seen {
-            if answer.status == StatusCode::OK {
-                let text = answer.text();
+        for ((name, slug), response) in seen {
+            if response.status == StatusCode::OK {
+                let text = response.text();
                 assert!(
                     world.was_ever(name, slug, text),
                     "seed {seed}, round {round}: {name} {slug} has {text}"
                 );
             } else {
-                assert_eq!(answer.status, StatusCode::NOT_FOUND, "seed {seed}: {}", answer.text());
+                assert_eq!(response.status, StatusCode::NOT_FOUND, "seed {seed}: {}", response.text());
             }
         }
         edge.wait_until_signals_handled().await;
         for (name, slug) in NAMES.iter().flat_map(|name| SLUGS.iter().map(move |slug| (*name, *slug))) {
             let path = domain::pages::path_of(slug);
-            let answer = edge.get_until(&format!("{name}.localhost"), &path, is_answered).await;
-            let shown = (answer.status == StatusCode::OK).then(|| answer.text().to_owned());
+            let response = edge.get_until(&format!("{name}.localhost"), &path, is_answered).await;
+            let shown = (response.status == StatusCode::OK).then(|| response.text().to_owned());
             assert_eq!(shown, world.expected_now(name, slug), "seed {seed}, round {round}: {name} {slug}");
         }
     }

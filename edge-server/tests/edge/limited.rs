@@ -8,7 +8,7 @@ use store::forms::Form;
 use store::submissions::{NewSubmission, SubmissionOutcome, WriteContext, insert_submission};
 use uuid::Uuid;
 
-use crate::client::Answer;
+use crate::client::TestResponse;
 use crate::fixtures::{Account, now, one_text_field, submit_path};
 use crate::harness::Edge;
 
@@ -23,19 +23,19 @@ async fn limited(edge: &Edge, account: &Account<'_>) -> Uuid {
 }
 
 /// Begins a submission without committing it. Other submissions to the form wait until the rollback.
-async fn begun(edge: &Edge, account: &Account<'_>, form: Uuid) -> store::Tx {
+async fn uncommitted_submission(edge: &Edge, account: &Account<'_>, form: Uuid) -> store::Tx {
     let mut tx = store::begin(&edge.database.db).await.unwrap();
     let form: Form = store::forms::find_form(&mut tx, account.id, form).await.unwrap().unwrap();
     let new_id = || Rng::system().uuid_v7(now());
     let answers = json!({"a": "slow"}).as_object().unwrap().clone();
     let new = NewSubmission { id: new_id(), external_id: None, payload: answers, spam_reasons: Vec::new() };
     let writer = WriteContext { now: now(), traceparent: None, new_id: &new_id };
-    let taken = insert_submission(&mut tx, account.id, &form, &new, -1, &writer).await.unwrap();
-    assert!(matches!(taken, SubmissionOutcome::Stored(_)), "{taken:?}");
+    let stored = insert_submission(&mut tx, account.id, &form, &new, -1, &writer).await.unwrap();
+    assert!(matches!(stored, SubmissionOutcome::Stored(_)), "{stored:?}");
     tx
 }
 
-async fn flood(edge: &Edge, form: Uuid) -> Vec<Answer> {
+async fn flood(edge: &Edge, form: Uuid) -> Vec<TestResponse> {
     let (path, answers) = (submit_path(form), json!({"a": "x"}));
     join_all((0..MANY).map(|_| edge.visitor.post(&path, &answers))).await
 }
@@ -47,11 +47,11 @@ async fn a_flood_on_a_locked_form_blocks_neither_other_forms_nor_pages() {
     let account = edge.account("quiet-otter").await;
     edge.run("update accounts set plan = 'scale'").await;
     let (held, other) = (limited(&edge, &account).await, limited(&edge, &account).await);
-    let slow = begun(&edge, &account, held).await;
+    let slow = uncommitted_submission(&edge, &account, held).await;
     let others = async {
         for number in 0..20 {
-            let taken = edge.visitor.post(&submit_path(other), &json!({"a": "x"})).await;
-            assert_eq!(taken.status, StatusCode::CREATED, "{}", taken.text());
+            let stored = edge.visitor.post(&submit_path(other), &json!({"a": "x"})).await;
+            assert_eq!(stored.status, StatusCode::CREATED, "{}", stored.text());
             // An uncached page needs a database connection.
             let page = format!("page-{number}");
             account.page(&page, "<p>here").await;
@@ -64,7 +64,7 @@ async fn a_flood_on_a_locked_form_blocks_neither_other_forms_nor_pages() {
     // The flood gets its responses only after the other requests: otherwise this would deadlock.
     let (flooded, ()) = tokio::join!(flood(&edge, held), others);
     assert!(
-        flooded.iter().all(|answer| answer.status == StatusCode::CREATED),
+        flooded.iter().all(|response| response.status == StatusCode::CREATED),
         "each submission succeeds after the rollback"
     );
     assert_eq!((account.count(held).await, account.count(other).await), (MANY as i64 + 1, 21));
@@ -76,10 +76,10 @@ async fn submissions_over_the_lock_timeout_get_503_and_are_not_stored() {
     let account = edge.account("quiet-otter").await;
     edge.run("update accounts set plan = 'scale'").await;
     let held = limited(&edge, &account).await;
-    let slow = begun(&edge, &account, held).await;
-    for answer in flood(&edge, held).await {
-        answer.problem(503, "unavailable");
-        assert!(!answer.header("retry-after").is_empty());
+    let slow = uncommitted_submission(&edge, &account, held).await;
+    for response in flood(&edge, held).await {
+        response.problem(503, "unavailable");
+        assert!(!response.header("retry-after").is_empty());
     }
     store::rollback(slow).await.unwrap();
     assert_eq!(account.count(held).await, 1);

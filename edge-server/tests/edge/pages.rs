@@ -10,12 +10,12 @@ async fn the_first_request_misses_and_the_next_hits() {
     edge.wait_until_subscribed().await;
     let site = edge.account("quiet-otter").await;
     site.page("index", "<p>x").await;
-    let answer = edge.visitor.get(&site.host, "/").await;
-    assert_eq!((answer.header("x-cache"), answer.text()), ("miss", "<p>x"));
-    let answer = edge.visitor.get(&site.host, "/").await;
-    assert_eq!((answer.header("x-cache"), answer.text()), ("hit", "<p>x"));
-    assert_eq!(answer.header("content-type"), "text/html; charset=utf-8");
-    assert_eq!(answer.header("x-content-type-options"), "nosniff");
+    let response = edge.visitor.get(&site.host, "/").await;
+    assert_eq!((response.header("x-cache"), response.text()), ("miss", "<p>x"));
+    let response = edge.visitor.get(&site.host, "/").await;
+    assert_eq!((response.header("x-cache"), response.text()), ("hit", "<p>x"));
+    assert_eq!(response.header("content-type"), "text/html; charset=utf-8");
+    assert_eq!(response.header("x-content-type-options"), "nosniff");
 }
 
 #[tokio::test]
@@ -26,8 +26,8 @@ async fn the_query_is_not_part_of_the_cache_key() {
     site.page("index", "<p>x").await;
     edge.visitor.get(&site.host, "/").await;
     for query in ["/?utm_source=mail", "/?%00", "/?a=b&a=c", "/?"] {
-        let answer = edge.visitor.get(&site.host, query).await;
-        assert_eq!((answer.status, answer.header("x-cache")), (StatusCode::OK, "hit"), "{query}");
+        let response = edge.visitor.get(&site.host, query).await;
+        assert_eq!((response.status, response.header("x-cache")), (StatusCode::OK, "hit"), "{query}");
     }
 }
 
@@ -44,22 +44,26 @@ async fn a_matching_etag_answers_304() {
     let among = format!("\"other\", {etag}");
     for named in [etag.as_str(), &weak, &among, "*"] {
         let headers = [("if-none-match", named)];
-        let answer = edge.visitor.send(Method::GET, &site.host, "/", &headers, "").await;
-        assert_eq!((answer.status, answer.text()), (StatusCode::NOT_MODIFIED, ""), "{named}");
-        assert_eq!(answer.header("etag"), etag);
-        assert_eq!(answer.header("content-type"), "");
+        let response = edge.visitor.send(Method::GET, &site.host, "/", &headers, "").await;
+        assert_eq!((response.status, response.text()), (StatusCode::NOT_MODIFIED, ""), "{named}");
+        assert_eq!(response.header("etag"), etag);
+        assert_eq!(response.header("content-type"), "");
     }
     let two = [("if-none-match", "\"other\""), ("if-none-match", etag.as_str())];
-    let answer = edge.visitor.send(Method::GET, &site.host, "/", &two, "").await;
-    assert_eq!(answer.status, StatusCode::NOT_MODIFIED, "the second header has the matching ETag");
+    let response = edge.visitor.send(Method::GET, &site.host, "/", &two, "").await;
+    assert_eq!(response.status, StatusCode::NOT_MODIFIED, "the second header has the matching ETag");
 
     site.edit(page, "<p>y").await;
     let change = contract::Change::Page { subdomain_id: site.subdomain_id, slug: "index".to_owned() };
     edge.bus.publish(&contract::Signal::Changed(change)).await.unwrap();
-    edge.get_until(&site.host, "/", |answer| answer.text() == "<p>y").await;
+    edge.get_until(&site.host, "/", |response| response.text() == "<p>y").await;
     let old = [("if-none-match", etag.as_str())];
-    let answer = edge.visitor.send(Method::GET, &site.host, "/", &old, "").await;
-    assert_eq!((answer.status, answer.text()), (StatusCode::OK, "<p>y"), "the old ETag no longer matches");
+    let response = edge.visitor.send(Method::GET, &site.host, "/", &old, "").await;
+    assert_eq!(
+        (response.status, response.text()),
+        (StatusCode::OK, "<p>y"),
+        "the old ETag no longer matches"
+    );
 }
 
 #[tokio::test]

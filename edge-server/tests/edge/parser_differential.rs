@@ -40,9 +40,9 @@ impl ParserDifferential {
                 let gzip = [("accept-encoding", "gzip")];
                 let send = || edge.visitor.send(http::Method::GET, &site.host, path, &gzip, "");
                 sandbox::test::until(async || {
-                    let answer = send().await;
-                    let is_small = path == "/" || answer.header("content-encoding") == "gzip";
-                    is_small && answer.header("x-cache") == "hit"
+                    let response = send().await;
+                    let is_small = path == "/" || response.header("content-encoding") == "gzip";
+                    is_small && response.header("x-cache") == "hit"
                 })
                 .await;
             }
@@ -109,8 +109,8 @@ async fn answers(edge: &Edge, stream: &Stream) -> Vec<String> {
 }
 
 /// A response with sorted headers and without values that differ between requests.
-fn normalized(answer: &str) -> String {
-    let (head, body) = answer.split_once("\r\n\r\n").unwrap_or((answer, ""));
+fn normalized(response: &str) -> String {
+    let (head, body) = response.split_once("\r\n\r\n").unwrap_or((response, ""));
     let mut lines: Vec<&str> = head.split("\r\n").collect();
     let is_generated = |id: &&str| id.len() == 32 && id.bytes().all(|byte| byte.is_ascii_hexdigit());
     let generated_id = lines.iter().find_map(|line| line.strip_prefix("x-request-id: ").filter(is_generated));
@@ -123,8 +123,8 @@ fn normalized(answer: &str) -> String {
     }
     lines[1..].sort_unstable();
     let body = form_differential::without_token(body);
-    let answer = format!("{}\n\n{body}", lines.join("\n"));
-    generated_id.map_or(answer.clone(), |id| answer.replace(id, "an id"))
+    let response = format!("{}\n\n{body}", lines.join("\n"));
+    generated_id.map_or(response.clone(), |id| response.replace(id, "an id"))
 }
 
 const HOST: &str = "Host: quiet-otter.localhost\r\n";
@@ -169,8 +169,8 @@ async fn the_fast_path_answers_plain_requests_as_hyper_does() {
 }
 
 /// Whether the fast path sent this response: it writes the headers in its own order.
-pub(crate) fn is_from_fast_path(answer: &str) -> bool {
-    let head = answer.split("\r\n\r\n").next().unwrap();
+pub(crate) fn is_from_fast_path(response: &str) -> bool {
+    let head = response.split("\r\n\r\n").next().unwrap();
     let names: Vec<_> = head.split("\r\n").map(|line| line.split(": ").next().unwrap()).collect();
     names.ends_with(&["content-length", "x-request-id", "date"])
 }
@@ -181,31 +181,31 @@ async fn the_fast_path_waits_for_an_expired_page_to_reload() {
     let site = edge.account("quiet-otter").await;
     let page = site.page("index", "<p>old").await;
     let mut connection = edge.visitor.connect().await;
-    let mut ask = async || {
+    let mut fetch = async || {
         connection.write_all(GET.as_bytes()).await.unwrap();
-        let mut answer = Vec::new();
-        while !answer.windows(3).any(|three| three == b"<p>")
-            || !matches!(&answer[answer.len() - 3..], b"old" | b"new")
+        let mut response = Vec::new();
+        while !response.windows(3).any(|three| three == b"<p>")
+            || !matches!(&response[response.len() - 3..], b"old" | b"new")
         {
-            assert!(connection.read_buf(&mut answer).await.unwrap() > 0);
+            assert!(connection.read_buf(&mut response).await.unwrap() > 0);
         }
-        String::from_utf8(answer).unwrap()
+        String::from_utf8(response).unwrap()
     };
-    let first = ask().await;
+    let first = fetch().await;
     assert!(
         is_from_fast_path(&first) && first.contains("x-cache: miss") && first.ends_with("<p>old"),
         "{first}"
     );
     site.edit(page, "<p>new").await;
-    let mut later = ask().await;
+    let mut later = fetch().await;
     while !later.ends_with("<p>new") {
         assert!(is_from_fast_path(&later), "{later}");
-        later = ask().await;
+        later = fetch().await;
     }
     assert!(is_from_fast_path(&later) && later.contains("x-cache: miss"), "{later}");
     edge.postgres.cut();
     while !later.contains("x-cache: stale") {
-        later = ask().await;
+        later = fetch().await;
         assert!(is_from_fast_path(&later), "{later}");
     }
 }

@@ -9,11 +9,11 @@ use crate::harness::{Edge, TOKEN};
 #[tokio::test]
 async fn each_path_is_forwarded_unchanged_to_its_service() {
     let edge = Edge::start().await;
-    let answer = edge.visitor.send(Method::PATCH, "localhost", "/api/x/%2F..?a=%00&b", &[], "body").await;
-    assert_eq!((answer.status, answer.text()), (StatusCode::OK, "from the inside"));
-    let reached = edge.control_plane.last();
-    assert_eq!((reached.method.as_str(), reached.target.as_str()), ("PATCH", "/api/x/%2F..?a=%00&b"));
-    assert_eq!(reached.body, "body");
+    let response = edge.visitor.send(Method::PATCH, "localhost", "/api/x/%2F..?a=%00&b", &[], "body").await;
+    assert_eq!((response.status, response.text()), (StatusCode::OK, "from the inside"));
+    let received = edge.control_plane.last();
+    assert_eq!((received.method.as_str(), received.target.as_str()), ("PATCH", "/api/x/%2F..?a=%00&b"));
+    assert_eq!(received.body, "body");
     assert!(edge.collector.all().is_empty());
     edge.visitor.send(Method::POST, "localhost", "/api/collect", &[], "event").await;
     assert_eq!((edge.collector.last().body, edge.control_plane.all().len()), ("event".into(), 1));
@@ -31,10 +31,10 @@ async fn dashboard_paths_reach_the_control_plane_only_from_the_base_host() {
         "/account/switch",
     ];
     for (count, path) in paths.into_iter().enumerate() {
-        let answer = edge.visitor.send(Method::POST, "localhost", path, &[], "a=b").await;
-        assert_eq!((answer.status, answer.text()), (StatusCode::OK, "from the inside"), "{path}");
-        let reached = edge.control_plane.last();
-        assert_eq!((reached.target.as_str(), edge.control_plane.all().len()), (path, count + 1));
+        let response = edge.visitor.send(Method::POST, "localhost", path, &[], "a=b").await;
+        assert_eq!((response.status, response.text()), (StatusCode::OK, "from the inside"), "{path}");
+        let received = edge.control_plane.last();
+        assert_eq!((received.target.as_str(), edge.control_plane.all().len()), (path, count + 1));
     }
     for (host, path) in [("localhost", "/claim"), ("localhost", "/accounts"), ("a-site.localhost", "/login")]
     {
@@ -61,11 +61,11 @@ async fn the_edge_overwrites_client_identity_headers() {
         ("baggage", "a=b"),
     ];
     edge.visitor.send(Method::GET, "localhost", "/api/account", &forged, "").await;
-    let reached = edge.control_plane.last();
-    assert_eq!(reached.header("x-edge-token"), TOKEN);
-    assert_eq!(reached.header("x-client-ip"), "127.0.0.1");
+    let received = edge.control_plane.last();
+    assert_eq!(received.header("x-edge-token"), TOKEN);
+    assert_eq!(received.header("x-client-ip"), "127.0.0.1");
     for (name, _) in &forged[4..] {
-        assert_eq!(reached.header(name), "", "{name}");
+        assert_eq!(received.header(name), "", "{name}");
     }
 }
 
@@ -74,13 +74,13 @@ async fn a_trusted_proxy_may_name_the_client_address() {
     let edge = Edge::with(&["http.trusted_proxies=[\"127.0.0.0/8\"]"]).await;
     let forwarded = [("x-forwarded-for", "198.51.100.1, 203.0.113.9")];
     edge.visitor.send(Method::GET, "localhost", "/api/account", &forwarded, "").await;
-    let reached = edge.control_plane.last();
+    let received = edge.control_plane.last();
     assert_eq!(
-        reached.header("x-client-ip"),
+        received.header("x-client-ip"),
         "203.0.113.9",
         "only the address that the trusted proxy added counts"
     );
-    assert_eq!(reached.header("x-forwarded-for"), "");
+    assert_eq!(received.header("x-forwarded-for"), "");
 }
 
 #[tokio::test]
@@ -90,9 +90,9 @@ async fn hop_by_hop_headers_are_not_forwarded() {
                    X-Secret-Hop: 1\r\nKeep-Alive: timeout=5\r\nProxy-Connection: keep-alive\r\nTE: trailers\r\n\
                    Upgrade: websocket\r\nProxy-Authorization: Basic eA==\r\nExpect: 100-continue\r\n\
                    Authorization: Bearer key\r\nAccept: text/html\r\n\r\n";
-    let answer = edge.visitor.raw(request.as_bytes()).await;
-    assert!(answer.contains("from the inside"), "{answer}");
-    let reached = edge.control_plane.last();
+    let response = edge.visitor.raw(request.as_bytes()).await;
+    assert!(response.contains("from the inside"), "{response}");
+    let received = edge.control_plane.last();
     for name in [
         "connection",
         "x-secret-hop",
@@ -103,26 +103,26 @@ async fn hop_by_hop_headers_are_not_forwarded() {
         "proxy-authorization",
         "expect",
     ] {
-        assert_eq!(reached.header(name), "", "{name}");
+        assert_eq!(received.header(name), "", "{name}");
     }
-    assert_eq!(reached.header("x-edge-token"), TOKEN, "a `Connection` header cannot remove it");
+    assert_eq!(received.header("x-edge-token"), TOKEN, "a `Connection` header cannot remove it");
     assert_eq!(
-        (reached.header("authorization"), reached.header("accept")),
+        (received.header("authorization"), received.header("accept")),
         ("Bearer key".into(), "text/html".into())
     );
-    assert_eq!(reached.header("host"), edge.control_plane.address.to_string());
-    let lower = answer.to_lowercase();
-    assert!(lower.contains("x-inner: said"), "{answer}");
-    assert!(!lower.contains("x-of-this-hop") && !lower.contains("timeout=5"), "{answer}");
+    assert_eq!(received.header("host"), edge.control_plane.address.to_string());
+    let lower = response.to_lowercase();
+    assert!(lower.contains("x-inner: said"), "{response}");
+    assert!(!lower.contains("x-of-this-hop") && !lower.contains("timeout=5"), "{response}");
 }
 
 #[tokio::test]
 async fn cookies_are_forwarded_in_both_directions() {
     let edge = Edge::start().await;
     let cookies = [("cookie", "a=1; b=2")];
-    let answer = edge.visitor.send(Method::GET, "localhost", "/api/account", &cookies, "").await;
+    let response = edge.visitor.send(Method::GET, "localhost", "/api/account", &cookies, "").await;
     assert_eq!(edge.control_plane.last().header("cookie"), "a=1; b=2");
-    let set: Vec<_> = answer.headers.get_all("set-cookie").iter().collect();
+    let set: Vec<_> = response.headers.get_all("set-cookie").iter().collect();
     assert_eq!(set, ["a=1; HttpOnly", "b=2"]);
 }
 
@@ -130,8 +130,8 @@ async fn cookies_are_forwarded_in_both_directions() {
 async fn split_http2_cookies_are_joined() {
     let edge = Edge::start().await;
     let cookies = [("cookie", "a=1"), ("cookie", "b=2")];
-    let answer = edge.visitor.over_http2().send(Method::GET, "", "/api/account", &cookies, "").await;
-    assert_eq!(answer.status, StatusCode::OK);
+    let response = edge.visitor.over_http2().send(Method::GET, "", "/api/account", &cookies, "").await;
+    assert_eq!(response.status, StatusCode::OK);
     assert_eq!(edge.control_plane.last().header("cookie"), "a=1; b=2");
 }
 
@@ -139,10 +139,10 @@ async fn split_http2_cookies_are_joined() {
 async fn a_valid_request_id_is_kept_and_an_invalid_one_replaced() {
     let edge = Edge::start().await;
     let send = async |id: &str| {
-        let answer =
+        let response =
             edge.visitor.send(Method::GET, "localhost", "/api/account", &[("x-request-id", id)], "").await;
         let inner = edge.control_plane.last().header("x-request-id");
-        assert_eq!(answer.header("x-request-id"), inner, "response and upstream request have the same id");
+        assert_eq!(response.header("x-request-id"), inner, "response and upstream request have the same id");
         inner
     };
     assert_eq!(send("req-12345678").await, "req-12345678");
@@ -170,10 +170,10 @@ async fn an_unknown_path_and_a_wrong_method_are_problems() {
 #[tokio::test]
 async fn a_refused_connection_reports_that_nothing_changed() {
     let edge = Edge::with(&["upstreams.control_plane=http://127.0.0.1:1"]).await;
-    let answer = edge.visitor.send(Method::POST, "localhost", "/api/pages", &[], "{}").await;
-    let problem = answer.problem(503, "unavailable");
+    let response = edge.visitor.send(Method::POST, "localhost", "/api/pages", &[], "{}").await;
+    let problem = response.problem(503, "unavailable");
     assert!(problem["detail"].as_str().unwrap().contains("nothing was changed"), "{problem}");
-    assert_eq!(answer.header("retry-after"), "2");
+    assert_eq!(response.header("retry-after"), "2");
 }
 
 #[tokio::test]
@@ -188,11 +188,11 @@ async fn a_dropped_connection_reports_an_unknown_outcome() {
         }
     });
     let edge = Edge::with(&[&url]).await;
-    let answer = edge.visitor.send(Method::POST, "localhost", "/api/pages", &[], "{}").await;
-    let problem = answer.problem(503, "unavailable");
+    let response = edge.visitor.send(Method::POST, "localhost", "/api/pages", &[], "{}").await;
+    let problem = response.problem(503, "unavailable");
     let detail = problem["detail"].as_str().unwrap();
     assert!(!detail.contains("nothing was changed") && detail.contains("not known"), "{detail}");
-    assert_eq!(answer.header("retry-after"), "", "an unknown outcome has no Retry-After");
+    assert_eq!(response.header("retry-after"), "", "an unknown outcome has no Retry-After");
     let read = edge.visitor.get("localhost", "/api/pages").await.problem(503, "unavailable");
     assert!(
         read["detail"].as_str().unwrap().contains("nothing was changed"),
@@ -210,8 +210,8 @@ async fn an_aborted_request_does_not_affect_the_next_one() {
         drop(stream);
     }
     for _ in 0..5 {
-        let answer = edge.visitor.send(Method::POST, "localhost", "/api/pages", &[], "whole").await;
-        assert_eq!(answer.text(), "from the inside");
+        let response = edge.visitor.send(Method::POST, "localhost", "/api/pages", &[], "whole").await;
+        assert_eq!(response.text(), "from the inside");
         assert_eq!(edge.control_plane.last().body, "whole");
     }
 }
@@ -226,6 +226,6 @@ async fn deploy_requests_have_a_longer_timeout() {
         edge.visitor.get("localhost", "/api/pages").await.problem(503, "unavailable");
         drop(held);
     };
-    let (answer, ()) = tokio::join!(deploy, other);
-    assert_eq!(answer.status, StatusCode::OK, "{}", answer.text());
+    let (response, ()) = tokio::join!(deploy, other);
+    assert_eq!(response.status, StatusCode::OK, "{}", response.text());
 }

@@ -26,7 +26,7 @@ fn fields() -> Value {
     ])
 }
 
-async fn shown(account: &Account<'_>) -> Uuid {
+async fn public_form(account: &Account<'_>) -> Uuid {
     account.form_with(fields(), |form| form.public_results = true).await
 }
 
@@ -36,10 +36,10 @@ fn path(form: Uuid) -> String {
 
 impl Edge {
     async fn results(&self, form: Uuid) -> Value {
-        let answer = self.visitor.get("localhost", &path(form)).await;
-        assert_eq!(answer.status, StatusCode::OK);
-        assert_eq!(answer.header("access-control-allow-origin"), "*");
-        answer.json()
+        let response = self.visitor.get("localhost", &path(form)).await;
+        assert_eq!(response.status, StatusCode::OK);
+        assert_eq!(response.header("access-control-allow-origin"), "*");
+        response.json()
     }
 }
 
@@ -47,13 +47,13 @@ impl Edge {
 async fn results_count_choices_and_hide_free_text() {
     let edge = Edge::start().await;
     let account = edge.account("quiet-otter").await;
-    let form = shown(&account).await;
-    let given = json!({
+    let form = public_form(&account).await;
+    let answers = json!({
         "vote": "B", "many": ["x", "y"], "box": true, "age": 33, "said": "SECRET", "long": "SECRET",
         "mail": "secret@example.com", "call": "+49 555 0123", "site": "https://secret.test", "day": "1999-12-31",
         "hid": "SECRET",
     });
-    assert_eq!(edge.visitor.post(&submit_path(form), &given).await.status, StatusCode::CREATED);
+    assert_eq!(edge.visitor.post(&submit_path(form), &answers).await.status, StatusCode::CREATED);
     let results = edge.results(form).await;
     let count = |value: &str, count: i64| json!({"value": value, "count": count});
     let expected = json!({
@@ -72,10 +72,10 @@ async fn results_count_choices_and_hide_free_text() {
 async fn results_count_concurrent_votes_and_exclude_spam() {
     let edge = Edge::start().await;
     let account = edge.account("quiet-otter").await;
-    let form = shown(&account).await;
+    let form = public_form(&account).await;
     let vote = async |at: i32| {
-        let given = json!({"vote": if at % 4 == 0 { "A" } else { "B" }, "age": at});
-        assert_eq!(edge.visitor.post(&submit_path(form), &given).await.status, StatusCode::CREATED);
+        let answers = json!({"vote": if at % 4 == 0 { "A" } else { "B" }, "age": at});
+        assert_eq!(edge.visitor.post(&submit_path(form), &answers).await.status, StatusCode::CREATED);
         edge.results(form).await
     };
     join_all((0..40).map(vote)).await;
@@ -103,7 +103,7 @@ async fn results_are_refused_as_soon_as_they_are_private() {
     let edge = Edge::start().await;
     edge.wait_until_subscribed().await;
     let account = edge.account("quiet-otter").await;
-    let form = shown(&account).await;
+    let form = public_form(&account).await;
     edge.results(form).await;
     edge.run(&format!("update forms set public_results = false where id = '{form}'")).await;
     edge.publish_change(Change::Form { form_id: form }).await;

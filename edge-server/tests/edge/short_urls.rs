@@ -9,13 +9,13 @@ async fn user_html_on_the_base_host_is_sandboxed() {
     let edge = Edge::start().await;
     let site = edge.account("quiet-otter").await;
     site.page("hello", "<script>fetch('/api/account')</script>").await;
-    let answer = edge.visitor.get("localhost", "/p/hello").await;
-    assert_eq!(answer.status, StatusCode::OK);
+    let response = edge.visitor.get("localhost", "/p/hello").await;
+    assert_eq!(response.status, StatusCode::OK);
     let policy = "sandbox allow-scripts allow-forms allow-popups allow-modals";
-    assert_eq!(answer.header("content-security-policy"), policy);
-    assert_eq!(answer.header("x-content-type-options"), "nosniff");
-    assert_eq!(answer.header("x-robots-tag"), "noindex", "an unclaimed page has noindex here too");
-    let named = [("if-none-match", answer.header("etag"))];
+    assert_eq!(response.header("content-security-policy"), policy);
+    assert_eq!(response.header("x-content-type-options"), "nosniff");
+    assert_eq!(response.header("x-robots-tag"), "noindex", "an unclaimed page has noindex here too");
+    let named = [("if-none-match", response.header("etag"))];
     let again = edge.visitor.send(Method::GET, "localhost", "/p/hello", &named, "").await;
     assert_eq!((again.status, again.header("content-security-policy")), (StatusCode::NOT_MODIFIED, policy));
 }
@@ -40,7 +40,7 @@ async fn the_first_page_of_a_slug_owns_the_bare_short_url() {
     store::pages::delete_page(&mut conn, first.id, held).await.unwrap();
     let change = contract::Change::Page { subdomain_id: first.subdomain_id, slug: "hello".to_owned() };
     edge.bus.publish(&contract::Signal::Changed(change)).await.unwrap();
-    edge.get_until("localhost", "/p/hello", |answer| answer.status == StatusCode::NOT_FOUND).await;
+    edge.get_until("localhost", "/p/hello", |response| response.status == StatusCode::NOT_FOUND).await;
     assert_eq!(
         get("/p/hello?site=loud-badger").await.text(),
         second_page,
@@ -57,7 +57,7 @@ async fn a_new_page_is_available_at_its_short_url_at_once() {
     site.page("hello", "<p>x").await;
     let change = contract::Change::Page { subdomain_id: site.subdomain_id, slug: "hello".to_owned() };
     edge.bus.publish(&contract::Signal::Changed(change)).await.unwrap();
-    edge.get_until("localhost", "/p/hello", |answer| answer.status == StatusCode::OK).await;
+    edge.get_until("localhost", "/p/hello", |response| response.status == StatusCode::OK).await;
 }
 
 #[tokio::test]
@@ -68,8 +68,8 @@ async fn short_urls_accept_tracking_parameters() {
     for query in
         ["?utm_source=a", "?fbclid=1&site=quiet-otter", "?&&=", "?site=quiet-otter&site=absent", "?%ff"]
     {
-        let answer = edge.visitor.get("localhost", &format!("/p/hello{query}")).await;
-        assert_eq!(answer.status, StatusCode::OK, "{query}");
+        let response = edge.visitor.get("localhost", &format!("/p/hello{query}")).await;
+        assert_eq!(response.status, StatusCode::OK, "{query}");
     }
 }
 

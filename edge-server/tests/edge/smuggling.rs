@@ -9,16 +9,16 @@ const HIDDEN: &str = "GET /api/smuggled HTTP/1.1\r\nHost: localhost\r\nX-Edge-To
 
 /// Sends the attack, then requests of another visitor over the same upstream connections.
 async fn attack(edge: &Edge, request: &str) -> String {
-    let answer = edge.visitor.raw(request.as_bytes()).await;
+    let response = edge.visitor.raw(request.as_bytes()).await;
     for _ in 0..3 {
         let innocent = edge.visitor.send(Method::POST, "localhost", "/api/innocent", &[], "mine").await;
         assert_eq!(innocent.text(), "from the inside");
-        let reached = edge.control_plane.last();
-        assert_eq!((reached.target.as_str(), &reached.body[..]), ("/api/innocent", &b"mine"[..]));
+        let received = edge.control_plane.last();
+        assert_eq!((received.target.as_str(), &received.body[..]), ("/api/innocent", &b"mine"[..]));
     }
     let smuggled = edge.control_plane.all().into_iter().find(|one| one.target.contains("smuggled"));
     assert!(smuggled.is_none(), "{request:?}: {smuggled:?}");
-    answer
+    response
 }
 
 fn post(headers: &str, body: &str) -> String {
@@ -36,11 +36,11 @@ async fn content_length_with_chunks_hides_no_request() {
     ] {
         attack(&edge, &post(headers, &chunked)).await;
         let all = edge.control_plane.all();
-        for reached in all.iter().filter(|one| one.target == "/api/x") {
-            let both = reached.headers.contains_key("content-length")
-                && reached.headers.contains_key("transfer-encoding");
-            assert!(!both, "the upstream must get one length: {:?}", reached.headers);
-            assert_eq!(reached.body, HIDDEN, "the body must be the chunked one");
+        for received in all.iter().filter(|one| one.target == "/api/x") {
+            let both = received.headers.contains_key("content-length")
+                && received.headers.contains_key("transfer-encoding");
+            assert!(!both, "the upstream must get one length: {:?}", received.headers);
+            assert_eq!(received.body, HIDDEN, "the body must be the chunked one");
         }
     }
 }
@@ -59,8 +59,8 @@ async fn rejects_ambiguous_lengths_and_transfer_codings() {
         "Transfer-Encoding : chunked\r\n",
         "X: a\r\n folded\r\nTransfer-Encoding:\x0bchunked\r\n",
     ] {
-        let answer = attack(&edge, &post(headers, &format!("0\r\n\r\n{HIDDEN}"))).await;
-        assert!(answer.starts_with("HTTP/1.1 400"), "{headers:?}: {answer}");
+        let response = attack(&edge, &post(headers, &format!("0\r\n\r\n{HIDDEN}"))).await;
+        assert!(response.starts_with("HTTP/1.1 400"), "{headers:?}: {response}");
     }
 }
 
@@ -77,12 +77,12 @@ async fn bytes_after_a_chunked_body_do_not_poison_the_next_request() {
 async fn header_values_cannot_be_split() {
     let edge = Edge::start().await;
     for header in ["X-A: a\rX-Edge-Token: forged\r\n", "X-A: a\0b\r\n", "X A: b\r\n", ": b\r\n", "X-A\r\n"] {
-        let answer = attack(&edge, &post(header, "")).await;
-        assert!(answer.starts_with("HTTP/1.1 400"), "{header:?}: {answer}");
+        let response = attack(&edge, &post(header, "")).await;
+        assert!(response.starts_with("HTTP/1.1 400"), "{header:?}: {response}");
     }
     for target in ["/api/x\tHTTP/1.1", "/api/x y", "api/x", "/api/\u{1}"] {
         let request = format!("GET {target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
-        let answer = attack(&edge, &request).await;
-        assert!(answer.starts_with("HTTP/1.1 400"), "{target:?}: {answer}");
+        let response = attack(&edge, &request).await;
+        assert!(response.starts_with("HTTP/1.1 400"), "{target:?}: {response}");
     }
 }

@@ -10,7 +10,7 @@ use crate::fixtures::{Account, now, one_text_field, submit_path};
 use crate::harness::Edge;
 
 /// Status and spam reasons of a form's submissions, oldest first.
-async fn judged(edge: &Edge, account: &Account<'_>, form: Uuid) -> Vec<(String, Vec<String>)> {
+async fn verdicts(edge: &Edge, account: &Account<'_>, form: Uuid) -> Vec<(String, Vec<String>)> {
     let mut tx = store::begin(&edge.database.db).await.unwrap();
     let filter = SubmissionFilter { limit: 100, ..SubmissionFilter::default() };
     let mut rows = store::submissions::list_submissions(&mut tx, account.id, form, &filter).await.unwrap();
@@ -73,7 +73,7 @@ async fn spam_is_answered_normally_and_stored_separately() {
         spam(&["honeypot", "too_fast"]),
         ("received".to_owned(), vec![]),
     ];
-    assert_eq!(judged(&edge, &account, form).await, expected);
+    assert_eq!(verdicts(&edge, &account, form).await, expected);
     assert_eq!(account.count(form).await, 1);
 }
 
@@ -87,7 +87,7 @@ async fn api_clients_and_custom_forms_trigger_no_honeypot() {
     assert_eq!(edge.visitor.post(&path, &program).await.status, StatusCode::CREATED);
     assert_eq!(edge.visitor.post_form(&path, &[("a", "y")]).await.status, StatusCode::SEE_OTHER);
     let statuses: Vec<_> =
-        judged(&edge, &account, form).await.into_iter().map(|(status, _)| status).collect();
+        verdicts(&edge, &account, form).await.into_iter().map(|(status, _)| status).collect();
     assert_eq!(statuses, ["received", "received"]);
     assert_eq!(
         account.submissions(form).await,
@@ -111,7 +111,7 @@ async fn a_form_applies_only_its_enabled_checks() {
     let fresh = token(&edge, form).await;
     let answers = [("a", "x"), ("form.token", &*fresh), ("contact.website", "x")];
     assert_eq!(edge.visitor.post_form(&submit_path(form), &answers).await.status, StatusCode::SEE_OTHER);
-    assert_eq!(judged(&edge, &account, form).await, [("received".to_owned(), Vec::<String>::new())]);
+    assert_eq!(verdicts(&edge, &account, form).await, [("received".to_owned(), Vec::<String>::new())]);
 }
 
 #[tokio::test]
@@ -141,17 +141,17 @@ async fn a_full_form_rejects_spam_too() {
 
 /// Solves a proof-of-work challenge, as the browser script does.
 async fn solve(edge: &Edge, form: Uuid) -> String {
-    let asked = edge.visitor.get("localhost", &format!("/api/forms/{form}/challenge")).await;
-    assert_eq!((asked.status, asked.header("access-control-allow-origin")), (StatusCode::OK, "*"));
-    let asked = asked.json();
-    let challenge = asked["challenge"].as_str().unwrap();
-    let bits = asked["bits"].as_u64().unwrap();
+    let response = edge.visitor.get("localhost", &format!("/api/forms/{form}/challenge")).await;
+    assert_eq!((response.status, response.header("access-control-allow-origin")), (StatusCode::OK, "*"));
+    let puzzle = response.json();
+    let challenge = puzzle["challenge"].as_str().unwrap();
+    let bits = puzzle["bits"].as_u64().unwrap();
     let is_solved = |at: u64, number: u64| {
         let digest = Sha256::digest(format!("{challenge}:{at}:{number}"));
         u64::from_be_bytes(digest[..8].try_into().unwrap()) >> (64 - bits) == 0
     };
     let solution = |at| (0..).find(|number| is_solved(at, *number)).unwrap().to_string();
-    let solutions: Vec<_> = (0..asked["puzzles"].as_u64().unwrap()).map(solution).collect();
+    let solutions: Vec<_> = (0..puzzle["puzzles"].as_u64().unwrap()).map(solution).collect();
     format!("{challenge}:{}", solutions.join(","))
 }
 
@@ -182,10 +182,10 @@ async fn each_submission_needs_its_own_proof_of_work() {
     let proof = solve(&edge, form).await;
     let posted = edge.visitor.post_form(&path, &[("a", "posted"), ("form.proof", &proof)]).await;
     assert_eq!(posted.status, StatusCode::SEE_OTHER);
-    let judged = judged(&edge, &account, form).await;
-    let statuses: Vec<_> = judged.iter().map(|(status, _)| status.as_str()).collect();
+    let verdicts = verdicts(&edge, &account, form).await;
+    let statuses: Vec<_> = verdicts.iter().map(|(status, _)| status.as_str()).collect();
     assert_eq!(statuses, ["received", "spam", "spam", "spam", "spam", "received"]);
-    assert_eq!(judged[1].1, ["proof_of_work"]);
+    assert_eq!(verdicts[1].1, ["proof_of_work"]);
     assert_eq!(account.submissions(form).await[0], json!({"a": "posted"}), "the proof is not stored");
 }
 
@@ -198,5 +198,5 @@ async fn a_rejected_submission_does_not_consume_its_proof() {
     let path = submit_path(form);
     edge.visitor.post(&path, &json!({"a": "", "form.proof": proof})).await.problem(400, "validation_failed");
     edge.visitor.post(&path, &json!({"a": "x", "form.proof": proof})).await;
-    assert_eq!(judged(&edge, &account, form).await, [("received".to_owned(), Vec::<String>::new())]);
+    assert_eq!(verdicts(&edge, &account, form).await, [("received".to_owned(), Vec::<String>::new())]);
 }

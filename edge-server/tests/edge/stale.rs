@@ -18,7 +18,7 @@ async fn a_cached_page_is_served_stale_without_postgres() {
     edge.visitor.get("localhost", "/p/index").await;
 
     edge.postgres.cut();
-    let stale = edge.get_until(&site.host, "/", |answer| answer.header("x-cache") == "stale").await;
+    let stale = edge.get_until(&site.host, "/", |response| response.header("x-cache") == "stale").await;
     assert_eq!((stale.status, stale.text()), (StatusCode::OK, "<p>warm"));
     let short = edge.visitor.get("localhost", "/p/index").await;
     let shown = format!("<base href=\"http://{}:{}/\"><p>warm", site.host, edge.port());
@@ -37,8 +37,8 @@ async fn a_cached_page_is_served_stale_without_postgres() {
 
     site.edit(page, "<p>after").await;
     edge.postgres.restore().await;
-    edge.get_until(&site.host, "/", |answer| answer.text() == "<p>after").await;
-    edge.get_until(&site.host, "/never-asked-for", |answer| answer.status == StatusCode::OK).await;
+    edge.get_until(&site.host, "/", |response| response.text() == "<p>after").await;
+    edge.get_until(&site.host, "/never-asked-for", |response| response.status == StatusCode::OK).await;
 }
 
 #[tokio::test]
@@ -48,15 +48,15 @@ async fn cached_pages_are_served_fast_without_postgres() {
     site.page("index", "<p>warm").await;
     edge.visitor.get(&site.host, "/").await;
     edge.postgres.cut();
-    edge.get_until(&site.host, "/", |answer| answer.header("x-cache") == "stale").await;
-    let (began, mut waited) = (Instant::now(), 0);
+    edge.get_until(&site.host, "/", |response| response.header("x-cache") == "stale").await;
+    let (started, mut waited) = (Instant::now(), 0);
     for _ in 0..200 {
-        let asked = Instant::now();
+        let sent_at = Instant::now();
         assert_eq!(edge.visitor.get(&site.host, "/").await.text(), "<p>warm");
-        waited += u64::from(asked.elapsed() > Duration::from_secs(1));
+        waited += u64::from(sent_at.elapsed() > Duration::from_secs(1));
     }
     // One request every few seconds waits for the retry that checks whether Postgres is back.
-    let took = began.elapsed();
+    let took = started.elapsed();
     assert!(waited <= 1 + took.as_secs() / 3, "{waited} of 200 requests waited; total {took:?}");
 }
 
@@ -68,10 +68,10 @@ async fn a_submission_without_postgres_reports_that_nothing_changed() {
     let path = submit_path(form);
     assert_eq!(edge.visitor.post(&path, &json!({"a": "x"})).await.status, StatusCode::CREATED);
     edge.postgres.cut();
-    let answer = edge.visitor.post(&path, &json!({"a": "y"})).await;
-    let problem = answer.problem(503, "unavailable");
+    let response = edge.visitor.post(&path, &json!({"a": "y"})).await;
+    let problem = response.problem(503, "unavailable");
     assert!(problem["detail"].as_str().unwrap().contains("nothing was changed"), "{problem}");
-    assert_eq!(answer.header("access-control-allow-origin"), "*");
+    assert_eq!(response.header("access-control-allow-origin"), "*");
     edge.postgres.restore().await;
     assert_eq!(account.submissions(form).await, [json!({"a": "x"})], "the rejected submission is not stored");
 }

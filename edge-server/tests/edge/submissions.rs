@@ -16,10 +16,10 @@ async fn only_declared_fields_are_stored() {
     let account = edge.account("quiet-otter").await;
     let form =
         account.form_with(one_text_field(), |form| form.success_message = Some("Merci".to_owned())).await;
-    let given = json!({"a": "x", "isAdmin": true, "__proto__": {"x": 1}, "nested": {"deep": [1, 2]}});
-    let answer = edge.visitor.post(&submit_path(form), &given).await;
-    assert_eq!(answer.status, StatusCode::CREATED);
-    let body = answer.json();
+    let submitted = json!({"a": "x", "isAdmin": true, "__proto__": {"x": 1}, "nested": {"deep": [1, 2]}});
+    let response = edge.visitor.post(&submit_path(form), &submitted).await;
+    assert_eq!(response.status, StatusCode::CREATED);
+    let body = response.json();
     assert_eq!(body["success"], true);
     assert_eq!((&body["message"], &body["redirectUrl"]), (&json!("Merci"), &Value::Null));
     assert!(body["submissionId"].as_str().unwrap().parse::<Uuid>().is_ok() && body["createdAt"].is_string());
@@ -131,8 +131,8 @@ async fn submissions_are_limited_to_256_kib() {
         300 << 10,
         of_size(300 << 10)
     );
-    let answer = edge.visitor.raw(chunked.as_bytes()).await;
-    assert!(answer.starts_with("HTTP/1.1 413"), "a chunked body is limited too: {answer}");
+    let response = edge.visitor.raw(chunked.as_bytes()).await;
+    assert!(response.starts_with("HTTP/1.1 413"), "a chunked body is limited too: {response}");
     assert_eq!(account.count(form).await, 1);
 }
 
@@ -165,7 +165,7 @@ async fn fifty_concurrent_submissions_never_exceed_a_limit_of_ten() {
         async move { visitor.post(&path, &json!({"a": format!("{number}")})).await.status }
     });
     let answers = join_all(sent).await;
-    let with = |status: StatusCode| answers.iter().filter(|answer| **answer == status).count();
+    let with = |status: StatusCode| answers.iter().filter(|response| **response == status).count();
     assert_eq!((with(StatusCode::CREATED), with(StatusCode::GONE)), (10, 40));
     assert_eq!((account.count(form).await, account.submissions(form).await.len()), (10, 10));
     assert_eq!(account.deliveries(webhook).await.len(), 10, "rejected submissions create no delivery");
@@ -177,12 +177,12 @@ async fn cors_allows_submissions_from_any_origin() {
     let account = edge.account("quiet-otter").await;
     let form = account.form(one_text_field()).await;
     let path = submit_path(form);
-    let asked = [
+    let preflight_headers = [
         ("origin", "https://elsewhere.test"),
         ("access-control-request-method", "POST"),
         ("access-control-request-headers", "content-type"),
     ];
-    let preflight = edge.visitor.send(Method::OPTIONS, "localhost", &path, &asked, "").await;
+    let preflight = edge.visitor.send(Method::OPTIONS, "localhost", &path, &preflight_headers, "").await;
     assert_eq!(preflight.status, StatusCode::NO_CONTENT);
     assert_eq!(preflight.header("access-control-allow-methods"), "POST");
     assert!(preflight.header("access-control-allow-headers").contains("content-type"));
@@ -197,12 +197,12 @@ async fn cors_allows_submissions_from_any_origin() {
         edge.visitor.get("localhost", &path).await,
     ];
     let expected = [204, 201, 400, 303, 400, 404, 404, 405];
-    for (answer, status) in answers.iter().zip(expected) {
-        assert_eq!(answer.status.as_u16(), status, "{}", answer.text());
-        let origins: Vec<_> = answer.headers.get_all("access-control-allow-origin").iter().collect();
-        assert_eq!(origins, ["*"], "{}", answer.text());
-        assert_eq!(answer.header("access-control-allow-credentials"), "", "CORS never allows credentials");
-        assert!(!answer.header("x-request-id").is_empty());
+    for (response, status) in answers.iter().zip(expected) {
+        assert_eq!(response.status.as_u16(), status, "{}", response.text());
+        let origins: Vec<_> = response.headers.get_all("access-control-allow-origin").iter().collect();
+        assert_eq!(origins, ["*"], "{}", response.text());
+        assert_eq!(response.header("access-control-allow-credentials"), "", "CORS never allows credentials");
+        assert!(!response.header("x-request-id").is_empty());
     }
     let elsewhere = edge.visitor.get("localhost", "/api/account").await;
     assert_eq!(elsewhere.header("access-control-allow-origin"), "", "other paths do not allow CORS");
@@ -211,7 +211,7 @@ async fn cors_allows_submissions_from_any_origin() {
 #[tokio::test]
 async fn a_get_of_the_submit_url_answers_405_with_allow() {
     let edge = Edge::start().await;
-    let answer = edge.visitor.get("localhost", &submit_path(Uuid::nil())).await;
-    answer.problem(405, "method_not_allowed");
-    assert!(answer.header("allow").contains("POST"));
+    let response = edge.visitor.get("localhost", &submit_path(Uuid::nil())).await;
+    response.problem(405, "method_not_allowed");
+    assert!(response.header("allow").contains("POST"));
 }

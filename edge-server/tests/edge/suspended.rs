@@ -30,29 +30,29 @@ async fn cached_pages_and_forms_of_a_suspended_account_answer_451_until_resumed(
     site.page("index", "<p>bad").await;
     let form = site.form(one_text_field()).await;
     let (hosted, submit) = (format!("/f/{form}"), submit_path(form));
-    let places = [(site.host.as_str(), "/"), ("localhost", "/p/index"), ("localhost", hosted.as_str())];
-    for (host, path) in places {
+    let urls = [(site.host.as_str(), "/"), ("localhost", "/p/index"), ("localhost", hosted.as_str())];
+    for (host, path) in urls {
         assert_eq!(edge.visitor.get(host, path).await.status, StatusCode::OK, "{path}");
     }
 
     suspend(&edge, &site).await;
-    for (host, path) in places {
-        let answer = edge.get_until(host, path, |answer| answer.status == SUSPENDED).await;
-        assert!(answer.text().contains("is suspended.") && !answer.text().contains("bad"), "{path}");
-        assert_eq!(answer.header("cache-control"), "no-store", "{path}");
+    for (host, path) in urls {
+        let response = edge.get_until(host, path, |response| response.status == SUSPENDED).await;
+        assert!(response.text().contains("is suspended.") && !response.text().contains("bad"), "{path}");
+        assert_eq!(response.header("cache-control"), "no-store", "{path}");
     }
     assert_eq!(
         edge.visitor.get(&site.host, "/nothing-here").await.status,
         SUSPENDED,
-        "unknown paths answer 451 too"
+        "unknown paths return 451 too"
     );
     let posted = edge.visitor.post(&submit, &json!({"a": "x"})).await;
     posted.problem(451, "suspended");
     assert_eq!(site.count(form).await, 0, "no submission is stored");
 
     resume(&edge, &site).await;
-    for (host, path) in places {
-        edge.get_until(host, path, |answer| answer.status == StatusCode::OK).await;
+    for (host, path) in urls {
+        edge.get_until(host, path, |response| response.status == StatusCode::OK).await;
     }
     assert_eq!(edge.visitor.post(&submit, &json!({"a": "x"})).await.status, StatusCode::CREATED);
 }
@@ -73,9 +73,10 @@ async fn a_suspended_site_is_not_served_stale_without_postgres() {
     // Cuts only the edge's connections to Postgres; the outbox relay has its own.
     edge.postgres.cut();
     edge.relay_outbox().await;
-    let away = |answer: &crate::client::Answer| answer.status == StatusCode::SERVICE_UNAVAILABLE;
-    edge.get_until(&site.host, "/", away).await;
+    let is_unavailable =
+        |response: &crate::client::TestResponse| response.status == StatusCode::SERVICE_UNAVAILABLE;
+    edge.get_until(&site.host, "/", is_unavailable).await;
     assert_eq!(edge.visitor.get(&other.host, "/").await.text(), "<p>good");
     edge.postgres.restore().await;
-    edge.get_until(&site.host, "/", |answer| answer.status == SUSPENDED).await;
+    edge.get_until(&site.host, "/", |response| response.status == SUSPENDED).await;
 }

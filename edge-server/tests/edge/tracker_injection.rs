@@ -26,7 +26,7 @@ async fn enabling_analytics_injects_the_tracker_at_once() {
         || Change::AnalyticsSite { site_token: "site_abc".to_owned(), subdomain_id: Some(site.subdomain_id) };
     edge.publish_change(change()).await;
     let tracked = format!("<head>{SCRIPT}<title>T</title></head><p>x");
-    edge.get_until(&site.host, "/", |answer| answer.text() == tracked).await;
+    edge.get_until(&site.host, "/", |response| response.text() == tracked).await;
     let base = format!("<base href=\"http://{}:{}/\">", site.host, edge.port());
     let on_base_host = format!("<head>{base}{SCRIPT}<title>T</title></head><p>x");
     assert_eq!(edge.visitor.get("localhost", "/p/index").await.text(), on_base_host);
@@ -35,11 +35,11 @@ async fn enabling_analytics_injects_the_tracker_at_once() {
     edge.run("update analytics_sites set honour_dnt = false").await;
     edge.publish_change(change()).await;
     let ignoring_dnt = tracked.replace("></script>", " data-ignore-dnt></script>");
-    edge.get_until(&site.host, "/", |answer| answer.text() == ignoring_dnt).await;
+    edge.get_until(&site.host, "/", |response| response.text() == ignoring_dnt).await;
 
     edge.run("delete from analytics_sites").await;
     edge.publish_change(change()).await;
-    edge.get_until(&site.host, "/", |answer| !answer.text().contains("<script")).await;
+    edge.get_until(&site.host, "/", |response| !response.text().contains("<script")).await;
 }
 
 #[tokio::test]
@@ -48,22 +48,26 @@ async fn tracker_requests_reach_the_collector_without_the_sites_cookies() {
     let site = edge.account("quiet-otter").await;
     for host in [site.host.as_str(), "localhost"] {
         for path in ["/_wr/script.js", "/_wr/t.js"] {
-            let answer = edge.visitor.get(host, path).await;
-            assert_eq!((answer.status, answer.text()), (StatusCode::OK, "from the inside"), "{host}{path}");
+            let response = edge.visitor.get(host, path).await;
+            assert_eq!(
+                (response.status, response.text()),
+                (StatusCode::OK, "from the inside"),
+                "{host}{path}"
+            );
         }
         let cookie = [("cookie", "of=the-site"), ("user-agent", "Firefox")];
         edge.visitor.send(Method::POST, host, "/_wr/collect", &cookie, "event").await;
-        let reached = edge.collector.last();
-        assert_eq!((reached.target.as_str(), &reached.body[..]), ("/_wr/collect", &b"event"[..]), "{host}");
+        let received = edge.collector.last();
+        assert_eq!((received.target.as_str(), &received.body[..]), ("/_wr/collect", &b"event"[..]), "{host}");
         assert_eq!(
-            (reached.header("x-client-ip"), reached.header("user-agent")),
+            (received.header("x-client-ip"), received.header("user-agent")),
             ("127.0.0.1".into(), "Firefox".into())
         );
-        assert!(host == "localhost" || reached.header("cookie").is_empty());
+        assert!(host == "localhost" || received.header("cookie").is_empty());
     }
-    let answer = edge.visitor.get("localhost", "/script.js").await;
-    assert_eq!((answer.status, edge.collector.last().target.as_str()), (StatusCode::OK, "/script.js"));
-    let reached = edge.collector.all().len();
+    let response = edge.visitor.get("localhost", "/script.js").await;
+    assert_eq!((response.status, edge.collector.last().target.as_str()), (StatusCode::OK, "/script.js"));
+    let received = edge.collector.all().len();
     for (host, path) in [
         ("absent.localhost", "/_wr/script.js"),
         (site.host.as_str(), "/_wr/other"),
@@ -73,5 +77,5 @@ async fn tracker_requests_reach_the_collector_without_the_sites_cookies() {
     ] {
         assert_eq!(edge.visitor.get(host, path).await.status, StatusCode::NOT_FOUND, "{host}{path}");
     }
-    assert_eq!(edge.collector.all().len(), reached);
+    assert_eq!(edge.collector.all().len(), received);
 }

@@ -9,7 +9,7 @@ use sandbox::test::until;
 use serde_json::json;
 use uuid::Uuid;
 
-use crate::client::Answer;
+use crate::client::TestResponse;
 use crate::fixtures::{Account, one_text_field, submit_path};
 use crate::harness::Edge;
 
@@ -17,7 +17,7 @@ const WAIT: &str = "forms.lock_timeout=2s";
 /// Twice the lock timeout, plus time for a busy machine.
 const IN_TIME: Duration = Duration::from_secs(10);
 
-async fn send(edge: &Edge, form: Uuid) -> Answer {
+async fn send(edge: &Edge, form: Uuid) -> TestResponse {
     let headers = [("content-type", "application/json"), ("idempotency-key", "order-17")];
     edge.visitor
         .send(Method::POST, "localhost", &submit_path(form), &headers, r#"{"a":"x"}"#.to_owned())
@@ -48,7 +48,7 @@ async fn slow_down(edge: &Edge, trigger: &str) {
 }
 
 /// Stalls Postgres while `sent` is in the transaction at the trigger's point. Returns the response.
-async fn stalled_at(edge: &Edge, sent: impl Future<Output = Answer>, trigger: &str) -> Answer {
+async fn stalled_at(edge: &Edge, sent: impl Future<Output = TestResponse>, trigger: &str) -> TestResponse {
     slow_down(edge, trigger).await;
     let stall = async {
         let asleep =
@@ -56,10 +56,10 @@ async fn stalled_at(edge: &Edge, sent: impl Future<Output = Answer>, trigger: &s
         until(async || holds(edge, &format!("exists ({asleep})")).await).await;
         edge.postgres.stall();
     };
-    let began = Instant::now();
-    let (answer, ()) = tokio::join!(sent, stall);
-    assert!(began.elapsed() < IN_TIME, "{:?}", began.elapsed());
-    answer
+    let started = Instant::now();
+    let (response, ()) = tokio::join!(sent, stall);
+    assert!(started.elapsed() < IN_TIME, "{:?}", started.elapsed());
+    response
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -68,15 +68,15 @@ async fn single_submissions_time_out_while_postgres_hangs() {
     let account = edge.account("quiet-otter").await;
     let form = limited_form(&edge, &account).await;
     edge.postgres.stall();
-    let began = Instant::now();
+    let started = Instant::now();
     let (path, answers) = (submit_path(form), json!({"a": "x"}));
     let plain = join_all((0..20).map(|_| edge.visitor.post(&path, &answers)));
     let (plain, keyed) = tokio::join!(plain, send(&edge, form));
-    for answer in plain.into_iter().chain([keyed]) {
-        answer.problem(503, "unavailable");
-        assert!(!answer.header("retry-after").is_empty(), "not stored, so the client may retry");
+    for response in plain.into_iter().chain([keyed]) {
+        response.problem(503, "unavailable");
+        assert!(!response.header("retry-after").is_empty(), "not stored, so the client may retry");
     }
-    assert!(began.elapsed() < IN_TIME, "{:?}", began.elapsed());
+    assert!(started.elapsed() < IN_TIME, "{:?}", started.elapsed());
     edge.postgres.resume();
     assert_eq!(edge.visitor.post(&path, &answers).await.status, StatusCode::CREATED);
     assert_eq!(account.count(form).await, 2);
@@ -87,9 +87,9 @@ async fn an_interrupted_transaction_is_rolled_back_and_releases_its_locks() {
     let edge = Edge::with(&[WAIT]).await;
     let account = edge.account("quiet-otter").await;
     let form = limited_form(&edge, &account).await;
-    let answer = stalled_at(&edge, send(&edge, form), "trigger slow before insert on submissions").await;
-    answer.problem(503, "unavailable");
-    assert!(!answer.header("retry-after").is_empty(), "not stored, so the client may retry");
+    let response = stalled_at(&edge, send(&edge, form), "trigger slow before insert on submissions").await;
+    response.problem(503, "unavailable");
+    assert!(!response.header("retry-after").is_empty(), "not stored, so the client may retry");
     // The proxy is still stalled: Postgres ends the silent transaction by its own timeout.
     let locked = "select from pg_locks where relation = 'submissions'::regclass and pid <> pg_backend_pid()";
     until(async || holds(&edge, &format!("not exists ({locked})")).await).await;
@@ -106,9 +106,9 @@ async fn a_commit_with_a_lost_reply_is_replayed_under_its_key() {
     let account = edge.account("quiet-otter").await;
     let form = limited_form(&edge, &account).await;
     let at_commit = "constraint trigger slow after insert on submissions deferrable initially deferred";
-    let answer = stalled_at(&edge, send(&edge, form), at_commit).await;
-    answer.problem(503, "unavailable");
-    assert_eq!(answer.header("retry-after"), "", "the outcome is unknown, so no Retry-After");
+    let response = stalled_at(&edge, send(&edge, form), at_commit).await;
+    response.problem(503, "unavailable");
+    assert_eq!(response.header("retry-after"), "", "the outcome is unknown, so no Retry-After");
     until(async || account.count(form).await == 2).await;
     edge.postgres.resume();
     let again = send(&edge, form).await;
@@ -133,8 +133,8 @@ async fn a_cancelled_request_frees_its_dead_database_connection() {
     submitting.iter().for_each(tokio::task::JoinHandle::abort);
     edge.run("drop trigger slow on submissions").await;
     until(async || {
-        let answer = edge.visitor.post(&submit_path(form), &json!({"a": "y"})).await;
-        answer.status == StatusCode::CREATED
+        let response = edge.visitor.post(&submit_path(form), &json!({"a": "y"})).await;
+        response.status == StatusCode::CREATED
     })
     .await;
     assert_eq!(account.count(form).await, 2, "cancelled submissions are not stored");
@@ -154,16 +154,16 @@ async fn uploads_time_out_while_postgres_hangs() {
     let headers = [("content-type", "multipart/form-data; boundary=xx"), ("accept", "application/json")];
     let submit = submit_path(form);
     edge.postgres.stall();
-    let began = Instant::now();
+    let started = Instant::now();
     let (announcement, upload, multipart) = tokio::join!(
         edge.visitor.post(&path, &announcement),
         edge.visitor.send(Method::PUT, "localhost", address, &[], "hello".to_owned()),
         edge.visitor.send(Method::POST, "localhost", &submit, &headers, parts.to_owned()),
     );
-    for answer in [announcement, upload, multipart] {
-        answer.problem(503, "unavailable");
+    for response in [announcement, upload, multipart] {
+        response.problem(503, "unavailable");
     }
-    assert!(began.elapsed() < IN_TIME, "{:?}", began.elapsed());
+    assert!(started.elapsed() < IN_TIME, "{:?}", started.elapsed());
     edge.postgres.resume();
     // The first upload was not stored, so it may be retried. This time Postgres commits, but the reply is lost.
     let at_commit = "constraint trigger slow after update on form_files deferrable initially deferred";

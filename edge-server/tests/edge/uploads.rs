@@ -5,13 +5,13 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use crate::client::Answer;
+use crate::client::TestResponse;
 use crate::fixtures::AssetFixture;
 use crate::harness::Edge;
 
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR\0\0\0\x01";
 
-async fn put(edge: &Edge, address: &str, bytes: &[u8]) -> Answer {
+async fn put(edge: &Edge, address: &str, bytes: &[u8]) -> TestResponse {
     edge.visitor.send(Method::PUT, "localhost", address, &[], bytes.to_vec()).await
 }
 
@@ -20,18 +20,18 @@ async fn an_upload_is_available_at_once_and_accepted_once() {
     let edge = Edge::start().await;
     edge.wait_until_subscribed().await;
     let owner = edge.account("quiet-otter").await;
-    let AssetFixture { address, shown, .. } = owner.asset("a.png", "image/png", PNG.len()).await;
-    assert_eq!(edge.visitor.get("assets.localhost", &shown).await.status, StatusCode::NOT_FOUND);
-    let answer = put(&edge, &address, PNG).await;
-    assert_eq!(answer.status, StatusCode::OK, "{}", answer.text());
-    assert_eq!(answer.header("access-control-allow-origin"), "*");
+    let AssetFixture { address, asset_path, .. } = owner.asset("a.png", "image/png", PNG.len()).await;
+    assert_eq!(edge.visitor.get("assets.localhost", &asset_path).await.status, StatusCode::NOT_FOUND);
+    let response = put(&edge, &address, PNG).await;
+    assert_eq!(response.status, StatusCode::OK, "{}", response.text());
+    assert_eq!(response.header("access-control-allow-origin"), "*");
     let digest = hex::encode(Sha256::digest(PNG));
     assert_eq!(
-        (&answer.json()["sizeBytes"], &answer.json()["sha256"]),
+        (&response.json()["sizeBytes"], &response.json()["sha256"]),
         (&Value::from(PNG.len()), &Value::from(digest.clone()))
     );
-    let answer = edge.visitor.get("assets.localhost", &shown).await;
-    assert_eq!((answer.status, answer.body.as_ref()), (StatusCode::OK, PNG));
+    let response = edge.visitor.get("assets.localhost", &asset_path).await;
+    assert_eq!((response.status, response.body.as_ref()), (StatusCode::OK, PNG));
     assert_eq!(edge.blobs.files(), [format!("kept/{}/{digest}", owner.id)]);
     put(&edge, &address, PNG).await.problem(409, "conflict");
 }
@@ -69,7 +69,10 @@ async fn an_upload_that_differs_from_its_announcement_is_not_stored() {
     ] {
         let asset = owner.asset("a.png", "image/png", size).await;
         put(&edge, &asset.address, sent).await.problem(status, code);
-        assert_eq!(edge.visitor.get("assets.localhost", &asset.shown).await.status, StatusCode::NOT_FOUND);
+        assert_eq!(
+            edge.visitor.get("assets.localhost", &asset.asset_path).await.status,
+            StatusCode::NOT_FOUND
+        );
     }
     let page = owner.asset("a.txt", "text/plain", 22).await;
     let problem =
@@ -90,8 +93,8 @@ async fn a_chunked_upload_stops_at_its_announced_size() {
         asset.address,
         chunk.repeat(4)
     );
-    let answer = edge.visitor.raw(request.as_bytes()).await;
-    assert!(answer.starts_with("HTTP/1.1 413"), "{answer}");
+    let response = edge.visitor.raw(request.as_bytes()).await;
+    assert!(response.starts_with("HTTP/1.1 413"), "{response}");
     sandbox::test::until(async || edge.blobs.files().is_empty()).await;
 }
 
@@ -113,12 +116,12 @@ async fn an_aborted_or_stalled_upload_leaves_no_bytes_and_can_be_retried() {
     let mut slow = edge.visitor.connect().await;
     slow.write_all(head.as_bytes()).await.unwrap();
     slow.write_all(&large[..2 << 20]).await.unwrap();
-    let mut answer = vec![0; 12];
-    slow.read_exact(&mut answer).await.unwrap();
-    assert_eq!(answer, b"HTTP/1.1 408");
+    let mut response = vec![0; 12];
+    slow.read_exact(&mut response).await.unwrap();
+    assert_eq!(response, b"HTTP/1.1 408");
     sandbox::test::until(async || edge.blobs.files().is_empty()).await;
     assert_eq!(put(&edge, &asset.address, &large).await.status, StatusCode::OK);
-    assert_eq!(edge.visitor.get("assets.localhost", &asset.shown).await.body, large);
+    assert_eq!(edge.visitor.get("assets.localhost", &asset.asset_path).await.body, large);
 }
 
 #[tokio::test]
@@ -138,10 +141,10 @@ async fn a_suspended_account_cannot_upload_and_cors_allows_any_origin() {
     let edge = Edge::start().await;
     let owner = edge.account("quiet-otter").await;
     let asset = owner.asset("a.png", "image/png", PNG.len()).await;
-    let answer = edge.visitor.send(Method::OPTIONS, "localhost", &asset.address, &[], "").await;
-    assert_eq!(answer.status, StatusCode::NO_CONTENT);
-    assert_eq!(answer.header("access-control-allow-origin"), "*");
-    assert_eq!(answer.header("access-control-allow-methods"), "PUT");
+    let response = edge.visitor.send(Method::OPTIONS, "localhost", &asset.address, &[], "").await;
+    assert_eq!(response.status, StatusCode::NO_CONTENT);
+    assert_eq!(response.header("access-control-allow-origin"), "*");
+    assert_eq!(response.header("access-control-allow-methods"), "PUT");
     edge.run("update accounts set suspended_at = now()").await;
     put(&edge, &asset.address, PNG).await.problem(403, "suspended");
 }

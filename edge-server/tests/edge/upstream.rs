@@ -32,7 +32,7 @@ impl ReceivedRequest {
 #[derive(Clone)]
 pub(crate) struct Upstream {
     pub(crate) address: SocketAddr,
-    reached: Arc<Mutex<Vec<ReceivedRequest>>>,
+    received: Arc<Mutex<Vec<ReceivedRequest>>>,
     gate: Arc<tokio::sync::RwLock<()>>,
 }
 
@@ -40,7 +40,7 @@ impl Upstream {
     pub(crate) async fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let upstream =
-            Self { address: listener.local_addr().unwrap(), reached: Arc::default(), gate: Arc::default() };
+            Self { address: listener.local_addr().unwrap(), received: Arc::default(), gate: Arc::default() };
         let app = Router::new().fallback(record).with_state(upstream.clone());
         tokio::spawn(async move { axum::serve(listener, app).await });
         upstream
@@ -57,7 +57,7 @@ impl Upstream {
 
     /// All requests received so far.
     pub(crate) fn all(&self) -> Vec<ReceivedRequest> {
-        self.reached.lock().unwrap().clone()
+        self.received.lock().unwrap().clone()
     }
 
     pub(crate) fn last(&self) -> ReceivedRequest {
@@ -73,7 +73,7 @@ async fn record(
     body: Bytes,
 ) -> Response {
     let target = uri.path_and_query().map_or("", |path| path.as_str()).to_owned();
-    let answer = [
+    let response_headers = [
         ("set-cookie", "a=1; HttpOnly"),
         ("set-cookie", "b=2"),
         ("connection", "x-of-this-hop"),
@@ -81,10 +81,10 @@ async fn record(
         ("keep-alive", "timeout=5"),
         ("x-inner", "said"),
     ];
-    upstream.reached.lock().unwrap().push(ReceivedRequest { method, target, headers, body });
+    upstream.received.lock().unwrap().push(ReceivedRequest { method, target, headers, body });
     drop(upstream.gate.read().await);
     let mut response = "from the inside".into_response();
-    for (name, value) in answer {
+    for (name, value) in response_headers {
         response.headers_mut().append(name, value.parse().unwrap());
     }
     response

@@ -17,8 +17,8 @@ async fn deliveries_are_due_when_the_response_arrives() {
     let form = account.form(one_text_field()).await;
     let all = account.webhook(None, &[]).await;
     let linked = account.webhook(Some(vec![form]), &["submission.created"]).await;
-    let answer = edge.visitor.post(&submit_path(form), &json!({"a": "x"})).await;
-    assert_eq!(answer.status, StatusCode::CREATED);
+    let response = edge.visitor.post(&submit_path(form), &json!({"a": "x"})).await;
+    assert_eq!(response.status, StatusCode::CREATED);
     for webhook in [all, linked] {
         let delivery = account.deliveries(webhook).await.pop().unwrap();
         assert_eq!((delivery.event.as_str(), delivery.state.as_str()), ("submission.created", "pending"));
@@ -34,7 +34,7 @@ async fn deliveries_are_due_when_the_response_arrives() {
     let attempt = claimed.pop().unwrap();
     assert_eq!(attempt.payload["type"], "submission.created");
     let data = &attempt.payload["data"];
-    assert_eq!(data["submissionId"], answer.json()["submissionId"]);
+    assert_eq!(data["submissionId"], response.json()["submissionId"]);
     assert_eq!((&data["formId"], &data["formName"]), (&json!(form), &json!("Contact")));
     assert_eq!((&data["fields"], &data["externalId"]), (&json!({"a": "x"}), &json!(null)));
 }
@@ -81,10 +81,10 @@ async fn the_response_does_not_wait_for_a_hanging_redis() {
     let form = account.form(one_text_field()).await;
     let webhook = account.webhook(None, &[]).await;
     edge.visitor.get("localhost", &format!("/f/{form}")).await;
-    let began = std::time::Instant::now();
-    let answer = edge.visitor.post(&submit_path(form), &json!({"a": "x"})).await;
-    assert_eq!(answer.status, StatusCode::CREATED);
+    let started = std::time::Instant::now();
+    let response = edge.visitor.post(&submit_path(form), &json!({"a": "x"})).await;
+    assert_eq!(response.status, StatusCode::CREATED);
     // The bus has a timeout of two seconds.
-    assert!(began.elapsed() < std::time::Duration::from_millis(1_800), "{:?}", began.elapsed());
+    assert!(started.elapsed() < std::time::Duration::from_millis(1_800), "{:?}", started.elapsed());
     assert_eq!(account.deliveries(webhook).await.len(), 1);
 }
