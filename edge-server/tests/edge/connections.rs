@@ -208,10 +208,10 @@ async fn pipelined_requests_are_answered_in_order() {
     let third = "HEAD / HTTP/1.1\r\nHost: quiet-otter.localhost\r\n\r\n";
     let last = format!("{HEAD}Connection: close\r\n\r\n");
     stream.write_all(format!("{HEAD}\r\n{second}{third}{last}").as_bytes()).await.unwrap();
-    let answers = rest(&mut stream).await;
-    let lines: Vec<&str> = answers.split("HTTP/1.1 ").skip(1).map(|response| &response[..3]).collect();
-    assert_eq!(lines, ["200", "404", "200", "200"], "{answers}");
-    assert_eq!(answers.matches("<p>x").count(), 2, "a HEAD response has no body: {answers}");
+    let responses = rest(&mut stream).await;
+    let lines: Vec<&str> = responses.split("HTTP/1.1 ").skip(1).map(|response| &response[..3]).collect();
+    assert_eq!(lines, ["200", "404", "200", "200"], "{responses}");
+    assert_eq!(responses.matches("<p>x").count(), 2, "a HEAD response has no body: {responses}");
 }
 
 #[tokio::test]

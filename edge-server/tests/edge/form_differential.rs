@@ -72,9 +72,9 @@ fn get(id: &str, lines: &str) -> String {
 
 /// The response, and whether it came from the fast path.
 async fn first(edge: &Edge, request: &str) -> (String, bool) {
-    let answers = edge.visitor.raw(&crate::request_fuzz::with_closing_request(request.as_bytes())).await;
-    let is_fast = is_from_fast_path(&answers);
-    (answers, is_fast)
+    let responses = edge.visitor.raw(&crate::request_fuzz::with_closing_request(request.as_bytes())).await;
+    let is_fast = is_from_fast_path(&responses);
+    (responses, is_fast)
 }
 
 #[tokio::test]

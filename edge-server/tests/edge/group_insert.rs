@@ -37,12 +37,12 @@ async fn concurrent_submissions_are_stored_and_answered_individually() {
             (response.status, id)
         }
     });
-    let answers = join_all(sent).await;
-    for (number, (status, id)) in answers.iter().enumerate() {
+    let responses = join_all(sent).await;
+    for (number, (status, id)) in responses.iter().enumerate() {
         let wanted = if number % 10 == 9 { StatusCode::BAD_REQUEST } else { StatusCode::CREATED };
         assert_eq!((*status, id.is_some()), (wanted, wanted == StatusCode::CREATED), "{number}");
     }
-    let ids: BTreeSet<Uuid> = answers.iter().filter_map(|(_, id)| *id).collect();
+    let ids: BTreeSet<Uuid> = responses.iter().filter_map(|(_, id)| *id).collect();
     assert_eq!(ids.len(), 270, "each response has its own id");
     let mut stored = BTreeSet::new();
     for (form, account) in forms.iter().zip([&account, &other, &account]) {

@@ -58,7 +58,7 @@ impl ParserDifferential {
     async fn compare(&self, stream: &Stream) {
         let mut tried = Vec::new();
         for _ in 0..TRIES {
-            let (fast, hyper) = tokio::join!(answers(&self.fast, stream), answers(&self.hyper, stream));
+            let (fast, hyper) = tokio::join!(responses(&self.fast, stream), responses(&self.hyper, stream));
             if fast == hyper {
                 return;
             }
@@ -87,7 +87,7 @@ impl ParserDifferential {
 }
 
 /// The normalized responses of an edge to a stream.
-async fn answers(edge: &Edge, stream: &Stream) -> Vec<String> {
+async fn responses(edge: &Edge, stream: &Stream) -> Vec<String> {
     let mut connection = edge.visitor.connect().await;
     connection.set_nodelay(true).unwrap();
     let (mut reading, mut writing) = connection.split();

@@ -164,8 +164,8 @@ async fn fifty_concurrent_submissions_never_exceed_a_limit_of_ten() {
         let (visitor, path) = (edge.visitor.clone(), path.clone());
         async move { visitor.post(&path, &json!({"a": format!("{number}")})).await.status }
     });
-    let answers = join_all(sent).await;
-    let with = |status: StatusCode| answers.iter().filter(|response| **response == status).count();
+    let responses = join_all(sent).await;
+    let with = |status: StatusCode| responses.iter().filter(|response| **response == status).count();
     assert_eq!((with(StatusCode::CREATED), with(StatusCode::GONE)), (10, 40));
     assert_eq!((account.count(form).await, account.submissions(form).await.len()), (10, 10));
     assert_eq!(account.deliveries(webhook).await.len(), 10, "rejected submissions create no delivery");
@@ -186,7 +186,7 @@ async fn cors_allows_submissions_from_any_origin() {
     assert_eq!(preflight.status, StatusCode::NO_CONTENT);
     assert_eq!(preflight.header("access-control-allow-methods"), "POST");
     assert!(preflight.header("access-control-allow-headers").contains("content-type"));
-    let answers = [
+    let responses = [
         preflight,
         edge.visitor.post(&path, &json!({"a": "x"})).await,
         edge.visitor.post(&path, &json!({})).await,
@@ -197,7 +197,7 @@ async fn cors_allows_submissions_from_any_origin() {
         edge.visitor.get("localhost", &path).await,
     ];
     let expected = [204, 201, 400, 303, 400, 404, 404, 405];
-    for (response, status) in answers.iter().zip(expected) {
+    for (response, status) in responses.iter().zip(expected) {
         assert_eq!(response.status.as_u16(), status, "{}", response.text());
         let origins: Vec<_> = response.headers.get_all("access-control-allow-origin").iter().collect();
         assert_eq!(origins, ["*"], "{}", response.text());
