@@ -58,7 +58,7 @@ async fn deleting_an_account_evicts_its_cache_entries() {
     edge.relay_outbox().await;
     // A page of another site shows when the edge has resolved the host again.
     edge.run(&format!("update pages set subdomain_id = '{}'", site.subdomain_id)).await;
-    edge.get_until(&successor.host, "/lookout", |response| response.status == StatusCode::OK).await;
+    edge.get_until(&successor.host, "/probe", |response| response.status == StatusCode::OK).await;
     edge.postgres.cut();
     let response = edge.visitor.get(&successor.host, "/").await;
     assert_eq!((response.status, response.text().contains("gone")), (StatusCode::SERVICE_UNAVAILABLE, false));

@@ -85,14 +85,14 @@ impl Edge {
             listening > 0
         })
         .await;
-        let probe = self.account("the-lookout").await;
-        probe.page("lookout", "").await;
-        self.visitor.get(&probe.host, "/lookout").await;
+        let probe = self.account("the-probe").await;
+        probe.page("probe", "").await;
+        self.visitor.get(&probe.host, "/probe").await;
         // The first miss may come from the reload at the subscription; only a later signal causes the second.
         for _ in 0..2 {
-            let change = Change::Page { subdomain_id: probe.subdomain_id, slug: "lookout".to_owned() };
+            let change = Change::Page { subdomain_id: probe.subdomain_id, slug: "probe".to_owned() };
             self.bus.publish(&Signal::Changed(change)).await.unwrap();
-            self.get_until(&probe.host, "/lookout", |response| response.header("x-cache") == "miss").await;
+            self.get_until(&probe.host, "/probe", |response| response.header("x-cache") == "miss").await;
         }
     }
 
@@ -116,15 +116,15 @@ impl Edge {
     /// Waits until the edge has handled every signal published so far. Call it after [`Self::wait_until_subscribed`].
     pub(crate) async fn wait_until_signals_handled(&self) {
         let host = "the-probe.localhost";
-        self.get_until(host, "/lookout", |response| response.header("x-cache") == "hit").await;
+        self.get_until(host, "/probe", |response| response.header("x-cache") == "hit").await;
         let mut conn = store::acquire(&self.database.db).await.unwrap();
         let site =
-            store::subdomains::find_site_by_name(&mut conn, "the-lookout", crate::fixtures::now()).await;
+            store::subdomains::find_site_by_name(&mut conn, "the-probe", crate::fixtures::now()).await;
         let subdomain_id = site.unwrap().unwrap().subdomain_id;
         drop(conn);
         // Signals arrive in the order of their publication.
-        self.publish_change(Change::Page { subdomain_id, slug: "lookout".to_owned() }).await;
-        self.get_until(host, "/lookout", |response| response.header("x-cache") == "miss").await;
+        self.publish_change(Change::Page { subdomain_id, slug: "probe".to_owned() }).await;
+        self.get_until(host, "/probe", |response| response.header("x-cache") == "miss").await;
     }
 
     /// The port in the edge's URLs.
