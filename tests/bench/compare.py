@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Is one build slower than another? Two builds of the whole system side by side in one run.
 
-    tests/bench/compare.py BEFORE AFTER                          about 25 minutes; needs wrk, h2load, nginx, rustc, psql
+    tests/bench/compare.py BEFORE AFTER                          about five minutes; needs wrk, h2load, nginx, rustc, psql
     tests/bench/compare.py BEFORE AFTER --rounds 1 --seconds 2   to check that it runs
 
 BEFORE and AFTER are local runners (`target/release/local`), each of which starts its own stores and services. In every
@@ -98,7 +98,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("before", help="the local runner of the commit to compare with")
     parser.add_argument("after", help="the local runner of this commit")
-    for name, default in [("rounds", 5), ("seconds", 6), ("count", 8000)]:
+    for name, default in [("rounds", 5), ("seconds", 4), ("count", 6000)]:
         parser.add_argument(f"--{name}", type=int, default=default)
     parser.add_argument("--commits", nargs=2, metavar="COMMIT", help="the two commits, if the runners are not in their checkouts")
     arguments = parser.parse_args()
