@@ -118,8 +118,7 @@ impl Edge {
         let host = "the-probe.localhost";
         self.get_until(host, "/probe", |response| response.header("x-cache") == "hit").await;
         let mut conn = store::acquire(&self.database.db).await.unwrap();
-        let site =
-            store::subdomains::find_site_by_name(&mut conn, "the-probe", crate::fixtures::now()).await;
+        let site = store::subdomains::find_site_by_name(&mut conn, "the-probe", crate::fixtures::now()).await;
         let subdomain_id = site.unwrap().unwrap().subdomain_id;
         drop(conn);
         // Signals arrive in the order of their publication.
