@@ -15,7 +15,7 @@ use crate::fields::{self, Field};
 /// The HTML standard's expression for `<input type=email>`, with a dot in the domain.
 const EMAIL: &str = "^[a-zA-Z0-9.!#$%&'*+/=?^_`{|}~-]+@[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?(?:\\.[a-zA-Z0-9](?:[a-zA-Z0-9-]{0,61}[a-zA-Z0-9])?)+$";
 /// Covers only the URLs that these tests generate: no expression describes all that browsers open.
-const URL: &str = "^[Hh][Tt][Tt][Pp][Ss]?://(?:[a-z]+@)?(?:[a-z][a-z0-9]*(?:[.][a-z][a-z0-9]*)*|(?:(?:[1-9]?[0-9]|1[0-9][0-9])[.]){3}[1-9]?[0-9]|\\[::1\\])(?::[1-9][0-9]{0,3})?(?:[/?#][^\\p{White_Space}\\p{Cc}]*)?$";
+const URL: &str = "^[Hh][Tt][Tt][Pp][Ss]?://(?:[a-z]+@)?(?:[a-z][a-z0-9]*(?:[.][a-z][a-z0-9]*)*|(?:(?:[1-9]?[0-9]|1[0-9][0-9])[.]){3}[1-9]?[0-9]|\\[::1\\])(?::(?:[1-9][0-9]{0,3})?)?(?:[/?#][^\\p{White_Space}\\p{Cc}]*)?$";
 /// Patterns that mean the same in our dialect and in JSON Schema's.
 const PATTERNS: [&str; 7] = ["[a-z]+", "[0-9]{2,4}", "a|ab", "[A-Z]{2}-[0-9]+", "(a|b)*c?", "[^@]*", "^x?$"];
 
