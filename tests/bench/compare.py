@@ -6,8 +6,9 @@
 
 BEFORE and AFTER are local runners (`target/release/local`), each of which starts its own stores and services. In every
 round each build runs each load once, in an order that alternates; a ratio is taken within a round and the median over
-the rounds counts. The loads are those of edge.py (a warm page) and webhooks.py (submissions and
-deliveries). Writes tests/bench/compare.md.
+the rounds counts. Pages are served by an edge that is started for the round, because where a process happens to lie in
+memory can make all its requests several percent faster or slower. The loads are those of edge.py (a warm page) and
+webhooks.py (submissions and deliveries). Writes tests/bench/compare.md.
 """
 
 import argparse
@@ -50,11 +51,14 @@ def row(name, results, lower_is_better=False):
 
 def pages(stacks, arguments):
     """Requests per second of a warm page."""
-    servers = {build: edge.edge_with_a_page(stack) for build, stack in stacks.items()}
+    sites = {build: edge.edge_with_a_page(stack).host for build, stack in stacks.items()}
     for scenario in SCENARIOS:
         def run(build):
-            edge.measure(servers[build], scenario, 1)
-            return edge.measure(servers[build], scenario, arguments.seconds)["rate"]
+            with fixture.another_edge(stacks[build]) as (port, pid):
+                server = edge.Server(build, port, port, pid, sites[build])
+                server.until_ready()
+                edge.measure(server, scenario, 1)
+                return edge.measure(server, scenario, arguments.seconds)["rate"]
 
         print(f"a warm page, {scenario}", flush=True)
         yield row(f"a warm page, {scenario}: requests/s", in_turns(arguments.rounds, run))

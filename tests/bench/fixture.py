@@ -45,7 +45,7 @@ def system(*settings, program=None):
         more = [part for setting in settings for part in ("--set", setting)]
         subprocess.run([*runner, "up", "--detach", "--processes", "--port", "0", *directory, *more], check=True, cwd=ROOT)
         try:
-            yield json.loads((pathlib.Path(folder) / "stack.json").read_text()) | {"runner": runner}
+            yield json.loads((pathlib.Path(folder) / "stack.json").read_text()) | {"runner": runner, "program": program}
         finally:
             subprocess.run([*runner, "down", *directory], check=True, cwd=ROOT)
 
@@ -57,7 +57,7 @@ def another_edge(stack, *settings, under=()):
     port = free_port()
     settings = [f"listen.main=127.0.0.1:{port}", f"listen.ops=127.0.0.1:{free_port()}", *settings]
     target = ROOT / os.environ.get("CARGO_TARGET_DIR", "target")
-    program = target / ("debug" if PROFILE == "dev" else PROFILE) / "local"
+    program = stack["program"] or target / ("debug" if PROFILE == "dev" else PROFILE) / "local"
     folder = pathlib.Path(stack["log_dir"]).parent
     service = [program, "service", "edge-server", "--dir", folder]
     process = subprocess.Popen([*under, *service, *[part for one in settings for part in ("--set", one)]])
