@@ -439,7 +439,7 @@ async fn deleting_a_form_releases_its_files() {
 
 #[tokio::test]
 async fn an_invented_file_id_takes_no_usage_lock() {
-    let edge = Edge::with(&["forms.lock_timeout=100ms"]).await;
+    let edge = Edge::with(&["forms.lock_timeout=3s"]).await;
     let account = edge.account("quiet-otter").await;
     let form = account.form(fields()).await;
     let real = upload(&edge, form).await;

@@ -127,7 +127,7 @@ async fn submissions_outside_a_batch_get_their_own_outcome() {
 #[tokio::test(flavor = "multi_thread")]
 async fn submissions_waiting_for_one_forms_edit_do_not_block_other_forms() {
     // More concurrent submissions than the ten database connections.
-    let edge = Edge::with(&["forms.lock_timeout=300ms"]).await;
+    let edge = Edge::with(&["forms.lock_timeout=3s"]).await;
     let account = unlimited(&edge, "quiet-otter").await;
     let limited = edge.account("loud-badger").await;
     let (edited, free, also_free) = (
