@@ -8,6 +8,7 @@ use aide::generate::GenContext;
 use aide::openapi::{Operation, ReferenceOr, SecurityRequirement, StatusCode};
 use axum::extract::FromRequestParts;
 use chrono::{DateTime, Utc};
+use domain::Listed;
 use domain::plans::{Limits, Plan};
 use domain::restrictions::Restrictions;
 use domain::scopes::{Action, Resource, Scope, ScopeSet};
@@ -16,7 +17,10 @@ use serde_json::json;
 use store::credentials::Caller;
 use store::monthly_usage::MonthlyUsage;
 use uuid::Uuid;
-use web::{Code, Created, Envelope, Meta, MetaSlot, Problem, Reply, RequestId, Usage, UsageCounter};
+use web::{
+    Code, Created, Envelope, ListResponse, Meta, MetaSlot, PageInfo, Problem, Reply, RequestId, Usage,
+    UsageCounter,
+};
 
 use crate::App;
 
@@ -133,6 +137,17 @@ impl<S> Call<S> {
     /// 200 with `data`.
     pub fn reply<T>(self, data: T) -> Reply<T> {
         Reply::new(Envelope::new(data, Some(meta(&self.caller, &self.request_id))))
+    }
+
+    /// 200 with one page of a list. `rows` were queried with one more than `limit`.
+    pub fn list<R: Listed, T: ListResponse>(
+        self,
+        mut rows: Vec<R>,
+        limit: i64,
+        view: impl FnMut(R) -> T::View,
+    ) -> Reply<T> {
+        let page = PageInfo::truncate(&mut rows, limit);
+        self.reply(T::new(rows.into_iter().map(view).collect(), page)).paginated()
     }
 
     /// 201 with `data`.

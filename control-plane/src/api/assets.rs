@@ -8,7 +8,7 @@ use chrono::{DateTime, Utc};
 use contract::Change;
 use domain::plans::UNLIMITED;
 use domain::scopes::Resource;
-use domain::{Cursor, FieldError, media, uploads};
+use domain::{FieldError, media, uploads};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -16,7 +16,7 @@ use store::assets::Asset;
 use store::uploads::{NewUpload, Purpose};
 use store::usage;
 use uuid::Uuid;
-use web::{Code, Created, Deletion, Json, PageInfo, Path, Problem, Query, Reply};
+use web::{Code, Created, Deletion, Json, Path, Problem, Query, Reply};
 
 use crate::App;
 use crate::call::{Call, scope};
@@ -154,9 +154,7 @@ async fn list(
     }
     // A key can access an asset if it can access the asset's page.
     let filter = call.list_filter(Resource::Pages, &query.pagination())?;
-    let mut rows = store::assets::list_assets(&mut conn, call.account_id, &filter, page_id).await?;
-    let page =
-        PageInfo::truncate(&mut rows, filter.limit, |row| Cursor { created_at: row.created_at, id: row.id });
+    let rows = store::assets::list_assets(&mut conn, call.account_id, &filter, page_id).await?;
     let view = |asset: Asset| AssetView {
         id: asset.id,
         public_url: app.addresses.asset(asset.id, &asset.filename),
@@ -167,8 +165,7 @@ async fn list(
         is_uploaded: asset.blob_id.is_some(),
         created_at: asset.created_at,
     };
-    let assets = rows.into_iter().map(view).collect();
-    Ok(call.reply(AssetListResponse { assets, page }).paginated())
+    Ok(call.list(rows, filter.limit, view))
 }
 
 async fn delete(

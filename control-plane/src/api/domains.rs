@@ -3,7 +3,6 @@
 use axum::extract::State;
 use chrono::{DateTime, Utc};
 use contract::Change;
-use domain::Cursor;
 use domain::domains::{self, Record};
 use domain::scopes::Resource;
 use schemars::JsonSchema;
@@ -12,7 +11,7 @@ use serde_json::json;
 use store::domains::{Domain, NewDomain};
 use store::usage::{self, Counter};
 use uuid::Uuid;
-use web::{Code, Created, Deletion, Json, PageInfo, PaginationQuery, Path, Problem, Query, Reply};
+use web::{Code, Created, Deletion, Json, PaginationQuery, Path, Problem, Query, Reply};
 
 use crate::App;
 use crate::call::{Call, scope};
@@ -78,12 +77,8 @@ async fn list(
     call.check_whole_account(Resource::Domains)?;
     let filter = call.list_filter(Resource::Domains, &pagination)?;
     let mut conn = store::acquire(&app.db).await?;
-    let mut rows = store::domains::list_domains(&mut conn, call.account_id, &filter).await?;
-    let page =
-        PageInfo::truncate(&mut rows, filter.limit, |row| Cursor { created_at: row.created_at, id: row.id });
-    Ok(call
-        .reply(DomainListResponse { domains: rows.into_iter().map(|row| view(&app, row)).collect(), page })
-        .paginated())
+    let rows = store::domains::list_domains(&mut conn, call.account_id, &filter).await?;
+    Ok(call.list(rows, filter.limit, |row| view(&app, row)))
 }
 
 async fn create(

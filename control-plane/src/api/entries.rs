@@ -3,7 +3,6 @@
 use axum::extract::State;
 use chrono::{DateTime, Utc};
 use contract::Change;
-use domain::Cursor;
 use domain::entries::{self, DATA_BYTES_MAX, ENTRIES_MAX};
 use domain::scopes::{Action, Resource};
 use schemars::JsonSchema;
@@ -12,7 +11,7 @@ use serde_json::{Map, Value};
 use store::archives::{Archive, RestoreOutcome, list_archives};
 use store::entries::{EntryOutcome, NewEntry, PageLocation};
 use uuid::Uuid;
-use web::{Code, Created, Deletion, Json, PageInfo, PaginationQuery, Path, Problem, Query, Reply};
+use web::{Code, Created, Deletion, Json, PaginationQuery, Path, Problem, Query, Reply};
 
 use super::pages::views::EntryView;
 use crate::App;
@@ -159,11 +158,8 @@ async fn archives(
     // Access to an archive follows the deleted page.
     let filter = call.list_filter(Resource::Pages, &pagination)?;
     let mut conn = store::acquire(&app.db).await?;
-    let mut rows = list_archives(&mut conn, call.account_id, &filter).await?;
-    let page =
-        PageInfo::truncate(&mut rows, filter.limit, |row| Cursor { created_at: row.created_at, id: row.id });
-    let archives = rows.into_iter().map(ArchiveView::from).collect();
-    Ok(call.reply(ArchiveListResponse { archives, page }).paginated())
+    let rows = list_archives(&mut conn, call.account_id, &filter).await?;
+    Ok(call.list(rows, filter.limit, ArchiveView::from))
 }
 
 async fn restore(

@@ -8,14 +8,14 @@ use chrono::{DateTime, Utc};
 use domain::keys::{self, KeyKind};
 use domain::restrictions::{LISTABLE, Restrictions};
 use domain::scopes::{self, Resource, ScopeSet};
-use domain::{Cursor, FieldError};
+use domain::{FieldError, Listed};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use store::credentials::Caller;
 use store::keys::{Key, NewKey};
 use uuid::Uuid;
-use web::{Code, Created, Deletion, Json, PageInfo, PaginationQuery, Path, Problem, Query, Reply};
+use web::{Code, Created, Deletion, Json, PaginationQuery, Path, Problem, Query, Reply};
 
 use crate::App;
 use crate::call::{Call, scope};
@@ -161,15 +161,14 @@ async fn list(
     let needed = usize::try_from(limit).unwrap_or_default() + 1;
     while rows.len() < needed {
         let batch = store::keys::list_keys(&mut conn, call.account_id, after, BATCH).await?;
-        after = batch.last().map(cursor);
+        after = batch.last().map(Listed::cursor);
         let ended = i64::try_from(batch.len()).is_ok_and(|count| count < BATCH);
         rows.extend(batch.into_iter().filter(|key| is_visible(&call.caller, key)));
         if ended {
             break;
         }
     }
-    let page = PageInfo::truncate(&mut rows, limit, cursor);
-    Ok(call.reply(KeyListResponse { keys: rows.into_iter().map(view).collect(), page }).paginated())
+    Ok(call.list(rows, limit, view))
 }
 
 async fn rotate(
@@ -247,10 +246,6 @@ fn read_scopes(words: Option<&[String]>, caller: &Caller) -> Result<ScopeSet, Ve
     };
     let errors: Vec<FieldError> = words.iter().enumerate().filter_map(wrong).collect();
     ScopeSet::parse(words.iter().map(String::as_str)).map_err(|_| errors)
-}
-
-fn cursor(key: &Key) -> Cursor {
-    Cursor { created_at: key.created_at, id: key.id }
 }
 
 fn listed_ids(restrictions: Restrictions) -> BTreeMap<&'static str, BTreeSet<Uuid>> {

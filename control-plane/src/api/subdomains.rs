@@ -4,13 +4,13 @@ use axum::extract::State;
 use chrono::{DateTime, Utc};
 use contract::Change;
 use domain::scopes::Resource;
-use domain::{Cursor, subdomains};
+use domain::subdomains;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use store::usage::{self, Counter};
 use uuid::Uuid;
-use web::{Code, Created, Json, PageInfo, PaginationQuery, Problem, Query, Reply};
+use web::{Code, Created, Json, PaginationQuery, Problem, Query, Reply};
 
 use crate::App;
 use crate::call::{Call, scope};
@@ -72,10 +72,7 @@ async fn list(
     let filter = call.list_filter(Resource::Subdomains, &pagination)?;
     let mut conn = store::acquire(&app.db).await?;
     let pages = call.restrictions().ids_of(Resource::Pages);
-    let mut rows =
-        store::subdomain_names::list_subdomains(&mut conn, call.account_id, &filter, pages).await?;
-    let page =
-        PageInfo::truncate(&mut rows, filter.limit, |row| Cursor { created_at: row.created_at, id: row.id });
+    let rows = store::subdomain_names::list_subdomains(&mut conn, call.account_id, &filter, pages).await?;
     let view = |row: store::subdomain_names::ListedSubdomain| SubdomainView {
         id: row.id,
         url: app.addresses.site(&row.name),
@@ -83,9 +80,7 @@ async fn list(
         page_count: row.pages,
         created_at: row.created_at,
     };
-    Ok(call
-        .reply(SubdomainListResponse { subdomains: rows.into_iter().map(view).collect(), page })
-        .paginated())
+    Ok(call.list(rows, filter.limit, view))
 }
 
 async fn create(

@@ -18,7 +18,7 @@ pub use collection::{
 };
 pub use delivery::{chat, concurrency, retries, webhooks};
 pub use measurement::{analytics, sites, sources, tracking, user_agents, visitors, visits};
-pub use primitives::cursor::Cursor;
+pub use primitives::cursor::{Cursor, Listed};
 pub use primitives::field_error::FieldError;
 pub use primitives::transient::Transient;
 pub use primitives::{base62, timestamps};

@@ -17,6 +17,7 @@ pub mod forms;
 mod hosting;
 pub mod idempotency;
 mod list_filter;
+mod listed;
 mod mail;
 pub mod outbox;
 pub mod read_pool;

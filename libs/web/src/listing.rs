@@ -1,6 +1,6 @@
 //! Pagination of lists: the query parameters and the response's `nextCursor`.
 
-use domain::{Cursor, FieldError};
+use domain::{Cursor, FieldError, Listed};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -55,6 +55,12 @@ pub struct PageInfo {
 
 /// The body of a list response.
 pub trait ListResponse {
+    /// A row in the response.
+    type View;
+
+    /// Creates the body from its rows.
+    fn new(rows: Vec<Self::View>, page: PageInfo) -> Self;
+
     /// Returns the pagination of the list.
     fn page(&self) -> &PageInfo;
 }
@@ -72,6 +78,12 @@ macro_rules! list_response {
         }
 
         impl $crate::ListResponse for $name {
+            type View = $view;
+
+            fn new($rows: Vec<$view>, page: $crate::PageInfo) -> Self {
+                Self { $rows, page }
+            }
+
             fn page(&self) -> &$crate::PageInfo {
                 &self.page
             }
@@ -106,11 +118,11 @@ macro_rules! list_query {
 
 impl PageInfo {
     /// Truncates `rows`, which were queried with one more than `limit`, and returns the pagination.
-    pub fn truncate<R>(rows: &mut Vec<R>, limit: i64, cursor: impl Fn(&R) -> Cursor) -> Self {
+    pub fn truncate<R: Listed>(rows: &mut Vec<R>, limit: i64) -> Self {
         let limit = usize::try_from(limit).unwrap_or_default();
         let has_more = rows.len() > limit;
         rows.truncate(limit);
-        let next_cursor = rows.last().filter(|_| has_more).map(|row| cursor(row).encode());
+        let next_cursor = rows.last().filter(|_| has_more).map(|row| row.cursor().encode());
         Self { next_cursor, has_more }
     }
 }

@@ -11,7 +11,7 @@ use axum::extract::State;
 use contract::Change;
 use domain::analytics::Metric;
 use domain::scopes::Resource;
-use domain::{Cursor, sites};
+use domain::sites;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -136,8 +136,7 @@ async fn list(
         call.list_filter_in(&mut conn, Resource::Analytics, &query.pagination(), query.folder_id).await?;
     let mut rows = store::sites::list_sites(&mut conn, call.account_id, &filter).await?;
     drop(conn);
-    let page =
-        PageInfo::truncate(&mut rows, filter.limit, |row| Cursor { created_at: row.created_at, id: row.id });
+    let page = PageInfo::truncate(&mut rows, filter.limit);
     let sites = with_event_counts(&app, &call, rows).await;
     Ok(call.reply(AnalyticsSiteListResponse { sites, page }).paginated())
 }

@@ -4,15 +4,15 @@ mod items;
 
 use axum::extract::State;
 use chrono::{DateTime, Utc};
+use domain::folders;
 use domain::scopes::{Action, Resource, Scope};
-use domain::{Cursor, folders};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use store::folders::{Folder, FolderChange};
 use store::resources::FolderItem;
 use uuid::Uuid;
-use web::{Created, Deletion, Json, PageInfo, PaginationQuery, Path, Problem, Query, Reply};
+use web::{Created, Deletion, Json, PaginationQuery, Path, Problem, Query, Reply};
 
 use crate::App;
 use crate::call::{Call, scope};
@@ -153,11 +153,8 @@ async fn list(
 ) -> Result<Reply<FolderListResponse>, Problem> {
     let filter = call.list_filter(Resource::Folders, &pagination)?;
     let mut conn = store::acquire(&app.db).await?;
-    let mut rows =
-        store::folders::list_folders(&mut conn, call.account_id, &filter, call.restrictions()).await?;
-    let page =
-        PageInfo::truncate(&mut rows, filter.limit, |row| Cursor { created_at: row.created_at, id: row.id });
-    Ok(call.reply(FolderListResponse { folders: rows.into_iter().map(view).collect(), page }).paginated())
+    let rows = store::folders::list_folders(&mut conn, call.account_id, &filter, call.restrictions()).await?;
+    Ok(call.list(rows, filter.limit, view))
 }
 
 async fn read(

@@ -9,7 +9,6 @@ pub(super) mod views;
 
 use axum::extract::State;
 use contract::Change;
-use domain::Cursor;
 use domain::scopes::Resource;
 use store::usage::{self, Counter};
 use uuid::Uuid;
@@ -46,8 +45,7 @@ async fn list(
     let filter =
         call.list_filter_in(&mut conn, Resource::Forms, &query.pagination(), query.folder_id).await?;
     let mut rows = store::forms::list_forms(&mut conn, call.account_id, &filter).await?;
-    let page =
-        PageInfo::truncate(&mut rows, filter.limit, |row| Cursor { created_at: row.created_at, id: row.id });
+    let page = PageInfo::truncate(&mut rows, filter.limit);
     let forms = views(&call, &app, &mut conn, rows).await?;
     Ok(call.reply(FormListResponse { forms, page }).paginated())
 }

@@ -9,10 +9,9 @@ pub(super) mod versions;
 pub(super) mod views;
 
 use axum::extract::State;
-use domain::Cursor;
 use domain::scopes::Resource;
 use uuid::Uuid;
-use web::{PageInfo, Path, Problem, Query, Reply, WithHeaders};
+use web::{Path, Problem, Query, Reply, WithHeaders};
 
 use self::create::create;
 use self::update::update;
@@ -53,16 +52,9 @@ async fn list(
     let mut conn = store::acquire(&app.db).await?;
     let filter =
         call.list_filter_in(&mut conn, Resource::Pages, &query.pagination(), query.folder_id).await?;
-    let mut rows =
+    let rows =
         store::pages::list_pages(&mut conn, call.account_id, &filter, query.collection.as_deref()).await?;
-    let page =
-        PageInfo::truncate(&mut rows, filter.limit, |row| Cursor { created_at: row.created_at, id: row.id });
-    Ok(call
-        .reply(PageListResponse {
-            pages: rows.into_iter().map(|row| PageView::new(&app, row)).collect(),
-            page,
-        })
-        .paginated())
+    Ok(call.list(rows, filter.limit, |row| PageView::new(&app, row)))
 }
 
 async fn read(

@@ -8,7 +8,6 @@ mod views;
 mod writes;
 
 use axum::extract::State;
-use domain::Cursor;
 use domain::scopes::Resource;
 use uuid::Uuid;
 use web::{PageInfo, Path, Problem, Query, Reply};
@@ -42,7 +41,7 @@ async fn list(
     let mut tx = store::begin(&app.db).await?;
     call.check_id(&mut tx, Resource::Forms, form_id).await?;
     let mut rows = store::submissions::list_submissions(&mut tx, call.account_id, form_id, &sought).await?;
-    let page = PageInfo::truncate(&mut rows, limit, |row| Cursor { created_at: row.created_at, id: row.id });
+    let page = PageInfo::truncate(&mut rows, limit);
     let submissions = SubmissionView::list(&mut tx, call.account_id, rows).await?;
     Ok(call.reply(SubmissionListResponse { submissions, page }).paginated())
 }

@@ -4,12 +4,12 @@ use axum::extract::State;
 use chrono::{DateTime, TimeDelta, Utc};
 use contract::Signal;
 use domain::scopes::Resource;
-use domain::{Cursor, FieldError, timestamps};
+use domain::{FieldError, timestamps};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use store::deliveries::{self, DeliveryFilter};
 use uuid::Uuid;
-use web::{Json, PageInfo, Path, Problem, Query, Reply};
+use web::{Json, Path, Problem, Query, Reply};
 
 use super::authorization::check_is_active;
 use super::delivery_view::{DeliveryView, view};
@@ -80,11 +80,8 @@ async fn list(
         DeliveryFilter { id: None, state: query.status.map(DeliveryStatus::as_str), after, limit: limit + 1 };
     let mut conn = store::acquire(&app.db).await?;
     call.check_id(&mut conn, Resource::Webhooks, webhook_id).await?;
-    let mut rows = deliveries::list_deliveries(&mut conn, call.account_id, webhook_id, &filter).await?;
-    let page = PageInfo::truncate(&mut rows, limit, |row| Cursor { created_at: row.created_at, id: row.id });
-    Ok(call
-        .reply(DeliveryListResponse { deliveries: rows.into_iter().map(view).collect(), page })
-        .paginated())
+    let rows = deliveries::list_deliveries(&mut conn, call.account_id, webhook_id, &filter).await?;
+    Ok(call.list(rows, limit, view))
 }
 
 /// Sends delivered ones again too; receivers can recognize them by their id.

@@ -11,7 +11,6 @@ mod views;
 use std::collections::BTreeMap;
 
 use axum::extract::State;
-use domain::Cursor;
 use domain::chat::telegram;
 use domain::scopes::Resource;
 use domain::webhooks::{self, Template, WebhookSettings};
@@ -126,8 +125,7 @@ async fn list(
     let filter = call.list_filter(Resource::Webhooks, &pagination)?;
     let mut conn = store::acquire(&app.db).await?;
     let mut rows = store::webhooks::list_webhooks(&mut conn, call.account_id, &filter).await?;
-    let page =
-        PageInfo::truncate(&mut rows, filter.limit, |row| Cursor { created_at: row.created_at, id: row.id });
+    let page = PageInfo::truncate(&mut rows, filter.limit);
     let webhooks = rows.into_iter().map(|row| view(&app, &call, row)).collect::<Result<_, _>>()?;
     Ok(call.reply(WebhookListResponse { webhooks, page }).paginated())
 }

@@ -14,6 +14,12 @@ pub struct Cursor {
     pub id: Uuid,
 }
 
+/// A row of a paginated list.
+pub trait Listed {
+    /// Returns the row's position in the list.
+    fn cursor(&self) -> Cursor;
+}
+
 impl Cursor {
     /// Encodes the cursor for callers.
     pub fn encode(&self) -> String {

@@ -1,0 +1,41 @@
+//! The position of each row of a paginated list.
+
+use domain::{Cursor, Listed};
+
+use crate::archives::Archive;
+use crate::assets::Asset;
+use crate::deliveries::Delivery;
+use crate::domains::Domain;
+use crate::folders::Folder;
+use crate::forms::Form;
+use crate::keys::Key;
+use crate::pages::PageSummary;
+use crate::sites::Site;
+use crate::subdomain_names::ListedSubdomain;
+use crate::submissions::Submission;
+use crate::webhooks::Webhook;
+
+/// Lists are ordered by creation, with the id between rows of the same time.
+macro_rules! listed {
+    ($($row:ty),+ $(,)?) => {
+        $(impl Listed for $row {
+            fn cursor(&self) -> Cursor {
+                Cursor { created_at: self.created_at, id: self.id }
+            }
+        })+
+    };
+}
+listed!(
+    Archive,
+    Asset,
+    Delivery,
+    Domain,
+    Folder,
+    Form,
+    Key,
+    ListedSubdomain,
+    PageSummary,
+    Site,
+    Submission,
+    Webhook,
+);
