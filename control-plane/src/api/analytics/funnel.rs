@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use axum::extract::State;
 use domain::analytics::{
-    FunnelStepResult, Period, RawFunnelQuery, RawFunnelStep, STEPS_MAX, STEPS_MIN, fill_steps,
+    FunnelStepResult, Period, RawDays, RawFunnelQuery, RawFunnelStep, STEPS_MAX, STEPS_MIN, fill_steps,
     parse_funnel_query,
 };
 use schemars::JsonSchema;
@@ -76,9 +76,7 @@ impl QueryFunnelRequest {
     fn raw(&self) -> RawFunnelQuery<'_> {
         RawFunnelQuery {
             steps: self.steps.iter().map(RawFunnelStep::from).collect(),
-            period: self.period.as_deref(),
-            from: self.from.as_deref(),
-            to: self.to.as_deref(),
+            days: RawDays::new(self.period.as_deref(), self.from.as_deref(), self.to.as_deref()),
         }
     }
 }

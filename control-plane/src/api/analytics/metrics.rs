@@ -3,8 +3,8 @@
 use axum::extract::State;
 use chrono::{DateTime, Utc};
 use domain::analytics::{
-    self, Dimension, Grouping, LIMIT_DEFAULT, LIMIT_MAX, Metric, MetricValue, NONE, Period, RawMetricQuery,
-    change_percent, parse_metric_query,
+    self, Dimension, Grouping, LIMIT_DEFAULT, LIMIT_MAX, Metric, MetricValue, NONE, Period, RawDays,
+    RawMetricQuery, change_percent, parse_metric_query,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -131,9 +131,7 @@ impl MetricQuery {
     fn raw(&self) -> RawMetricQuery<'_> {
         RawMetricQuery {
             metric: self.metric.as_deref(),
-            period: self.period.as_deref(),
-            from: self.from.as_deref(),
-            to: self.to.as_deref(),
+            days: RawDays::new(self.period.as_deref(), self.from.as_deref(), self.to.as_deref()),
             group_by: self.group_by.as_deref(),
             breakdown_by: self.breakdown_by.as_deref(),
             filters: self.filters.as_deref(),

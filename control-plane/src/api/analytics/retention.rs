@@ -3,7 +3,7 @@
 use axum::extract::State;
 use chrono::NaiveDate;
 use domain::analytics::{
-    Cohort, Granularity, Lifetime, Period, RawRetentionQuery, fill_cohorts, mean_retention,
+    Cohort, Granularity, Lifetime, Period, RawDays, RawRetentionQuery, fill_cohorts, mean_retention,
     parse_retention_query, retention_hint,
 };
 use schemars::JsonSchema;
@@ -101,9 +101,7 @@ impl QueryRetentionRequest {
         RawRetentionQuery {
             first_event: self.first_event.as_deref(),
             return_event: self.return_event.as_deref(),
-            period: self.period.as_deref(),
-            from: self.from.as_deref(),
-            to: self.to.as_deref(),
+            days: RawDays::new(self.period.as_deref(), self.from.as_deref(), self.to.as_deref()),
             granularity: self.granularity.as_deref(),
         }
     }

@@ -3,7 +3,7 @@
 use axum::extract::State;
 use chrono::{DateTime, Utc};
 use domain::analytics::{
-    ACTIVE_FOR, PAGE_DEFAULT, PAGE_MAX, Range, RawVisitsQuery, hash, parse_visits_query,
+    ACTIVE_FOR, PAGE_DEFAULT, PAGE_MAX, Range, RawDays, RawVisitsQuery, hash, parse_visits_query,
 };
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -77,9 +77,7 @@ impl SessionsQuery {
             ("device", &self.device),
         ];
         RawVisitsQuery {
-            period: self.period.as_deref(),
-            from: self.from.as_deref(),
-            to: self.to.as_deref(),
+            days: RawDays::new(self.period.as_deref(), self.from.as_deref(), self.to.as_deref()),
             min_pages: self.min_pages,
             limit: self.limit,
             offset: self.offset,

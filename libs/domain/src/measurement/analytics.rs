@@ -34,7 +34,7 @@ pub use funnels::{
 pub use metric_query::{LIMIT_DEFAULT, LIMIT_MAX, MetricQuery, RawMetricQuery, parse_metric_query};
 pub use metric_value::{MetricValue, Sums, change_percent, percent};
 pub use metrics::{ACTIVE_FOR, Metric};
-pub use periods::{Days, Period, Range};
+pub use periods::{Days, Period, Range, RawDays};
 pub use visits::{
     PAGE_DEFAULT, PAGE_MAX, RawVisitsQuery, VisitFilter, VisitsQuery, WINDOW_DAYS_MAX, hash,
     parse_visits_query,

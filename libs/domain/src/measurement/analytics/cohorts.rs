@@ -9,7 +9,7 @@ use chrono::{DateTime, Datelike as _, Days as DayCount, Months, NaiveDate, Utc, 
 
 use super::filters::read_word;
 use super::funnels::check_event;
-use super::periods::{Words, read_days};
+use super::periods::{RawDays, read_days};
 use super::{Days, Lifetime, Period, Zone, percent};
 use crate::{FieldError, tracking};
 
@@ -76,12 +76,8 @@ pub struct RawRetentionQuery<'a> {
     pub first_event: Option<&'a str>,
     /// `returnEvent`; a page view if absent.
     pub return_event: Option<&'a str>,
-    /// `period`; the last 7 days if absent.
-    pub period: Option<&'a str>,
-    /// `from`, read only when the period is custom.
-    pub from: Option<&'a str>,
-    /// `to`, read only when the period is custom.
-    pub to: Option<&'a str>,
+    /// The days of the query.
+    pub days: RawDays<'a>,
     /// `granularity`; days if absent.
     pub granularity: Option<&'a str>,
 }
@@ -138,8 +134,8 @@ pub fn parse_retention_query(
         read_word("granularity", query.granularity, &Granularity::ALL, Granularity::as_str, &mut errors);
     let granularity = granularity.unwrap_or(Granularity::Day);
     let today = now.with_timezone(&zone).date_naive();
-    let words = Words { known: &Period::ALL, period: query.period, from: query.from, to: query.to };
-    let periods = read_days(words, today, &mut errors).map(|days| (days, periods_of(days, granularity)));
+    let periods = read_days(query.days, &Period::ALL, today, &mut errors)
+        .map(|days| (days, periods_of(days, granularity)));
     if periods.as_ref().is_some_and(|(_, periods)| periods.len() > COHORTS_MAX) {
         let message =
             format!("this makes more than {COHORTS_MAX} cohorts: ask for fewer days or longer periods");

@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::filters::read_filters;
-use super::periods::{Words, read_days};
+use super::periods::{RawDays, read_days};
 use super::{Filter, Period, Range, Zone, percent};
 use crate::field_error::check_length;
 use crate::tracking::NAME_CHARS_MAX;
@@ -34,12 +34,8 @@ pub struct RawFunnelStep<'a> {
 pub struct RawFunnelQuery<'a> {
     /// `steps`.
     pub steps: Vec<RawFunnelStep<'a>>,
-    /// `period`; the last 7 days if absent.
-    pub period: Option<&'a str>,
-    /// `from`, read only when the period is custom.
-    pub from: Option<&'a str>,
-    /// `to`, read only when the period is custom.
-    pub to: Option<&'a str>,
+    /// The days of the query.
+    pub days: RawDays<'a>,
 }
 
 /// A validated funnel query.
@@ -92,8 +88,7 @@ pub fn parse_funnel_query(
         let filters = read_filters(&format!("{path}.filters"), filters, None, &mut errors);
         steps.push(Step { event: step.event.to_owned(), filters });
     }
-    let words = Words { known: &Period::ALL, period: query.period, from: query.from, to: query.to };
-    let days = read_days(words, now.with_timezone(&zone).date_naive(), &mut errors);
+    let days = read_days(query.days, &Period::ALL, now.with_timezone(&zone).date_naive(), &mut errors);
     match days {
         Some(days) if errors.is_empty() => Ok(FunnelQuery { range: days.range(zone), steps }),
         _ => Err(errors),

@@ -3,7 +3,7 @@
 use chrono::{DateTime, NaiveDate, Utc};
 
 use super::filters::{read_filters, read_word};
-use super::periods::{Words, read_days};
+use super::periods::{RawDays, read_days};
 use super::{
     ACTIVE_FOR, BUCKETS_MAX, Bucket, Days, Dimension, Filter, Grouping, Metric, Period, Range, Zone,
 };
@@ -19,12 +19,8 @@ pub const LIMIT_MAX: u32 = 1000;
 pub struct RawMetricQuery<'a> {
     /// `metric`; page views if absent.
     pub metric: Option<&'a str>,
-    /// `period`; the last 7 days if absent.
-    pub period: Option<&'a str>,
-    /// `from`, an ISO date; read only when the period is custom.
-    pub from: Option<&'a str>,
-    /// `to`, an ISO date; read only when the period is custom.
-    pub to: Option<&'a str>,
+    /// The days of the query.
+    pub days: RawDays<'a>,
     /// `groupBy`.
     pub group_by: Option<&'a str>,
     /// `breakdownBy`.
@@ -68,8 +64,7 @@ pub fn parse_metric_query(
     let metric = read_word("metric", query.metric, &Metric::ALL, Metric::as_str, &mut errors)
         .unwrap_or(Metric::PageViews);
     let today = now.with_timezone(&zone).date_naive();
-    let words = Words { known: &Period::ALL, period: query.period, from: query.from, to: query.to };
-    let days = read_days(words, today, &mut errors);
+    let days = read_days(query.days, &Period::ALL, today, &mut errors);
     let grouping = read_word("groupBy", query.group_by, &Grouping::ALL, Grouping::as_str, &mut errors);
     let breakdown =
         read_word("breakdownBy", query.breakdown_by, &Dimension::ALL, Dimension::as_str, &mut errors);

@@ -91,32 +91,45 @@ impl Days {
     }
 }
 
-/// The parameters that select days: `period`, and `from` and `to` if it is custom.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Words<'a> {
-    /// The periods that the query allows.
-    pub(super) known: &'static [Period],
-    pub(super) period: Option<&'a str>,
-    pub(super) from: Option<&'a str>,
-    pub(super) to: Option<&'a str>,
+/// The unparsed parameters that select days.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct RawDays<'a> {
+    /// `period`; the last 7 days if absent.
+    pub period: Option<&'a str>,
+    /// `from`, an ISO date; read only when the period is custom.
+    pub from: Option<&'a str>,
+    /// `to`, an ISO date; read only when the period is custom.
+    pub to: Option<&'a str>,
 }
 
-/// Parses the days; the last 7 by default. Returns `None` after an error.
-pub(super) fn read_days(words: Words<'_>, today: NaiveDate, errors: &mut Vec<FieldError>) -> Option<Days> {
-    let requested = words.period.unwrap_or(Period::Days7.as_str());
-    let Some(period) = words.known.iter().find(|period| period.as_str() == requested) else {
-        errors.push(unknown("period", words.known.iter().map(|period| period.as_str())));
+impl<'a> RawDays<'a> {
+    /// Creates the parameters `period`, `from` and `to`.
+    pub fn new(period: Option<&'a str>, from: Option<&'a str>, to: Option<&'a str>) -> Self {
+        Self { period, from, to }
+    }
+}
+
+/// Parses the days; `known` are the periods that the query allows. Returns `None` after an error.
+pub(super) fn read_days(
+    raw: RawDays<'_>,
+    known: &[Period],
+    today: NaiveDate,
+    errors: &mut Vec<FieldError>,
+) -> Option<Days> {
+    let requested = raw.period.unwrap_or(Period::Days7.as_str());
+    let Some(period) = known.iter().find(|period| period.as_str() == requested) else {
+        errors.push(unknown("period", known.iter().map(|period| period.as_str())));
         return None;
     };
     if let Some(days) = period.days() {
         // These are ignored here, but an invalid date is an error all the same.
-        for (field, text) in [("from", words.from), ("to", words.to)] {
+        for (field, text) in [("from", raw.from), ("to", raw.to)] {
             text.and_then(|_| read_date(field, text, errors));
         }
         return Some(Days { first: today.checked_sub_days(DayCount::new(days - 1))?, last: today });
     }
-    let first = read_date("from", words.from, errors);
-    let last = read_date("to", words.to, errors);
+    let first = read_date("from", raw.from, errors);
+    let last = read_date("to", raw.to, errors);
     let (first, last) = (first?, last?);
     if first > last {
         errors.push(FieldError::new("from", "after_to", "from must not be later than to"));

@@ -5,7 +5,7 @@ use sha2::{Digest as _, Sha256};
 use uuid::Uuid;
 
 use super::filters::read_filters;
-use super::periods::{Words, read_days};
+use super::periods::{RawDays, read_days};
 use super::{Filter, Period, Range, Zone};
 use crate::FieldError;
 
@@ -25,12 +25,8 @@ pub type VisitFilter<'a> = (&'a str, &'a str);
 /// The unparsed parameters of a list.
 #[derive(Debug, Clone, Default)]
 pub struct RawVisitsQuery<'a> {
-    /// `period`; the last 7 days if absent.
-    pub period: Option<&'a str>,
-    /// `from`, read only when the period is custom.
-    pub from: Option<&'a str>,
-    /// `to`, read only when the period is custom.
-    pub to: Option<&'a str>,
+    /// The days of the query.
+    pub days: RawDays<'a>,
     /// `minPages`; 2 if absent.
     pub min_pages: Option<i64>,
     /// `limit`.
@@ -61,8 +57,7 @@ pub fn parse_visits_query(
     zone: Zone,
 ) -> Result<VisitsQuery, Vec<FieldError>> {
     let mut errors = Vec::new();
-    let words = Words { known: &PERIODS, period: query.period, from: query.from, to: query.to };
-    let days = read_days(words, now.with_timezone(&zone).date_naive(), &mut errors);
+    let days = read_days(query.days, &PERIODS, now.with_timezone(&zone).date_naive(), &mut errors);
     if let Some(days) = days.filter(|days| days.count() > WINDOW_DAYS_MAX) {
         let message = format!("visits are listed for at most {WINDOW_DAYS_MAX} days, not {}", days.count());
         errors.push(FieldError::new("to", "too_long", message));

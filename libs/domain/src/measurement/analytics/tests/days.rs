@@ -25,7 +25,7 @@ fn a_period_of_n_days_is_today_and_the_days_before() {
         [("today", "2026-11-21"), ("7d", "2026-11-15"), ("30d", "2026-10-23"), ("90d", "2026-08-24")]
     {
         let range = question(
-            RawMetricQuery { period: Some(period), ..RawMetricQuery::default() },
+            RawMetricQuery { days: recent_days(period), ..RawMetricQuery::default() },
             "2026-11-21T10:00:00Z",
             "UTC",
         )
@@ -36,7 +36,7 @@ fn a_period_of_n_days_is_today_and_the_days_before() {
 
 #[test]
 fn today_is_in_the_sites_time_zone() {
-    let query = RawMetricQuery { period: Some("today"), ..RawMetricQuery::default() };
+    let query = RawMetricQuery { days: recent_days("today"), ..RawMetricQuery::default() };
     let range = question(query, "2026-11-21T18:30:00Z", "Asia/Kathmandu").range;
     assert_eq!((range.start, range.end), (at("2026-11-21T18:15:00Z"), at("2026-11-22T18:15:00Z")));
 }

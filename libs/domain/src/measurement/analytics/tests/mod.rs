@@ -7,7 +7,7 @@ mod retention;
 
 use chrono::{DateTime, NaiveDate, Utc};
 
-use super::Zone;
+use super::{RawDays, Zone};
 use crate::FieldError;
 
 fn at(text: &str) -> DateTime<Utc> {
@@ -25,6 +25,14 @@ fn zone(name: &str) -> Zone {
 /// Returns 21 November 2026, 10:00 UTC.
 fn now() -> DateTime<Utc> {
     at("2026-11-21T10:00:00Z")
+}
+
+fn recent_days(period: &str) -> RawDays<'_> {
+    RawDays::new(Some(period), None, None)
+}
+
+fn custom_days<'a>(from: &'a str, to: &'a str) -> RawDays<'a> {
+    RawDays::new(Some("custom"), Some(from), Some(to))
 }
 
 /// Returns the invalid fields and the broken rules.

@@ -12,7 +12,7 @@ fn parse(query: RawMetricQuery<'_>) -> Result<MetricQuery, Vec<FieldError>> {
 }
 
 fn custom<'a>(from: &'a str, to: &'a str) -> RawMetricQuery<'a> {
-    RawMetricQuery { period: Some("custom"), from: Some(from), to: Some(to), ..RawMetricQuery::default() }
+    RawMetricQuery { days: custom_days(from, to), ..RawMetricQuery::default() }
 }
 
 #[test]
@@ -32,8 +32,7 @@ fn absent_parameters_mean_page_views_of_a_week() {
 fn every_invalid_field_is_reported_at_once() {
     let query = RawMetricQuery {
         metric: Some("clicks"),
-        period: Some("custom"),
-        from: Some("2026-13-01"),
+        days: RawDays::new(Some("custom"), Some("2026-13-01"), None),
         group_by: Some("minute"),
         breakdown_by: Some("language"),
         filters: Some("[]"),
@@ -57,7 +56,7 @@ fn every_invalid_field_is_reported_at_once() {
         .clone();
     assert!(Metric::ALL.iter().all(|metric| message.contains(metric.as_str())), "{message}");
     assert_eq!(
-        invalid(parse(RawMetricQuery { period: Some("8d"), ..RawMetricQuery::default() })),
+        invalid(parse(RawMetricQuery { days: recent_days("8d"), ..RawMetricQuery::default() })),
         errors(&[("period", "unknown")])
     );
     assert_eq!(
@@ -155,14 +154,13 @@ fn active_visitors_are_of_the_last_five_minutes_whatever_the_period() {
 #[test]
 fn a_list_of_visits_covers_at_most_a_week() {
     let parse = |query: RawVisitsQuery<'_>| parse_visits_query(&query, now(), Zone::UTC);
-    let of =
-        |period, from, to| RawVisitsQuery { period: Some(period), from, to, ..RawVisitsQuery::default() };
+    let of = |days| RawVisitsQuery { days, ..RawVisitsQuery::default() };
     let usual = parse(RawVisitsQuery::default()).unwrap();
     assert_eq!((usual.min_pages, usual.limit, usual.offset), (2, 50, 0));
-    assert!(parse(of("custom", Some("2026-01-01"), Some("2026-01-07"))).is_ok());
-    let eight = parse(of("custom", Some("2026-01-01"), Some("2026-01-08")));
+    assert!(parse(of(custom_days("2026-01-01", "2026-01-07"))).is_ok());
+    let eight = parse(of(custom_days("2026-01-01", "2026-01-08")));
     assert_eq!(invalid(eight), errors(&[("to", "too_long")]));
-    assert_eq!(invalid(parse(of("30d", None, None))), errors(&[("period", "unknown")]));
+    assert_eq!(invalid(parse(of(recent_days("30d")))), errors(&[("period", "unknown")]));
     let numbers = RawVisitsQuery {
         min_pages: Some(-1),
         limit: Some(101),
@@ -180,7 +178,7 @@ fn a_list_of_visits_covers_at_most_a_week() {
 fn a_funnel_has_two_to_five_steps_of_valid_events() {
     let parse = |events: &[&str]| {
         let steps = events.iter().map(|event| RawFunnelStep { event, filters: vec![("url", "/")] }).collect();
-        parse_funnel_query(&RawFunnelQuery { steps, period: None, from: None, to: None }, now(), Zone::UTC)
+        parse_funnel_query(&RawFunnelQuery { steps, days: RawDays::default() }, now(), Zone::UTC)
     };
     assert_eq!(parse(&["page_view"; 5]).unwrap().steps.len(), 5);
     for count in [0, 1, 6, 1_000] {
@@ -191,7 +189,7 @@ fn a_funnel_has_two_to_five_steps_of_valid_events() {
         [("steps[0].event", "required"), ("steps[1].event", "reserved"), ("steps[2].event", "too_long")];
     assert_eq!(invalid(parse(&["", "engagement", &long])), errors(&expected));
     let step = RawFunnelStep { event: "a", filters: vec![("colour", "red")] };
-    let query = RawFunnelQuery { steps: vec![step.clone(), step], period: Some("1d"), from: None, to: None };
+    let query = RawFunnelQuery { steps: vec![step.clone(), step], days: recent_days("1d") };
     let expected = [
         ("steps[0].filters.colour", "unknown"),
         ("steps[1].filters.colour", "unknown"),
@@ -204,9 +202,7 @@ fn a_funnel_has_two_to_five_steps_of_valid_events() {
 fn retention_has_at_most_a_hundred_cohorts() {
     let parse = |from, to, granularity| {
         let query = RawRetentionQuery {
-            period: Some("custom"),
-            from: Some(from),
-            to: Some(to),
+            days: custom_days(from, to),
             granularity: Some(granularity),
             ..RawRetentionQuery::default()
         };

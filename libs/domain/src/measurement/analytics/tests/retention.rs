@@ -8,9 +8,7 @@ use crate::analytics::{
 
 fn query(from: &str, to: &str, granularity: &str) -> RetentionQuery {
     let query = RawRetentionQuery {
-        period: Some("custom"),
-        from: Some(from),
-        to: Some(to),
+        days: custom_days(from, to),
         granularity: Some(granularity),
         ..RawRetentionQuery::default()
     };
