@@ -20,10 +20,16 @@ pub(crate) fn add_path_parameters<T: JsonSchema>(ctx: &mut GenContext, operation
     operation.parameters.extend(schemas.into_iter().map(path_parameter));
 }
 
-fn path_parameter(json_schema: Schema) -> ReferenceOr<Parameter> {
+fn path_parameter(schema: Schema) -> ReferenceOr<Parameter> {
+    let parameter_data = required_parameter("", schema);
+    ReferenceOr::Item(Parameter::Path { parameter_data, style: PathStyle::Simple })
+}
+
+/// Describes a required parameter.
+pub(crate) fn required_parameter(name: &str, json_schema: Schema) -> ParameterData {
     let schema = SchemaObject { json_schema, example: None, external_docs: None };
-    let parameter_data = ParameterData {
-        name: String::new(),
+    ParameterData {
+        name: name.to_owned(),
         description: None,
         required: true,
         deprecated: None,
@@ -32,8 +38,7 @@ fn path_parameter(json_schema: Schema) -> ReferenceOr<Parameter> {
         examples: Default::default(),
         explode: None,
         extensions: Default::default(),
-    };
-    ReferenceOr::Item(Parameter::Path { parameter_data, style: PathStyle::Simple })
+    }
 }
 
 /// Takes null out of the types of query parameters: a query string can't express it.

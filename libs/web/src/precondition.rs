@@ -6,14 +6,14 @@ use std::convert::Infallible;
 
 use aide::OperationInput;
 use aide::generate::GenContext;
-use aide::openapi::{
-    HeaderStyle, Operation, Parameter, ParameterData, ParameterSchemaOrContent, ReferenceOr, SchemaObject,
-};
+use aide::openapi::{HeaderStyle, Operation, Parameter, ParameterData, ReferenceOr};
 use axum::extract::FromRequestParts;
 use chrono::{DateTime, Utc};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, header};
 use schemars::json_schema;
+
+use crate::document::required_parameter;
 
 const DESCRIPTION: &str =
     "The `ETag` of an earlier response. If the resource was edited since, the request is rejected with 409.";
@@ -54,21 +54,10 @@ impl<S: Send + Sync> FromRequestParts<S> for IfMatch {
 
 impl OperationInput for IfMatch {
     fn operation_input(_: &mut GenContext, operation: &mut Operation) {
-        let schema = SchemaObject {
-            json_schema: json_schema!({"type": "string"}),
-            external_docs: None,
-            example: None,
-        };
         let parameter_data = ParameterData {
-            name: "If-Match".to_owned(),
             description: Some(DESCRIPTION.to_owned()),
             required: false,
-            deprecated: None,
-            format: ParameterSchemaOrContent::Schema(schema),
-            example: None,
-            examples: Default::default(),
-            explode: None,
-            extensions: Default::default(),
+            ..required_parameter("If-Match", json_schema!({"type": "string"}))
         };
         let parameter = Parameter::Header { parameter_data, style: HeaderStyle::Simple };
         operation.parameters.push(ReferenceOr::Item(parameter));
