@@ -63,16 +63,16 @@ pub struct Config {
     pub(crate) garbage_collection: GarbageCollection,
     pub(crate) secrets: Secrets,
     pub(crate) queue: Queue,
-    pub(crate) outbox: Outbox,
+    pub(crate) outbox: Polling,
     pub(crate) webhooks: Webhooks,
     pub(crate) purge: Purge,
     pub(crate) mail: Mail,
     pub(crate) outbound: Outbound,
-    pub(crate) idempotency: Idempotency,
-    pub(crate) publishing: Publishing,
-    pub(crate) form_closing: FormClosing,
-    pub(crate) archives: Archives,
-    pub(crate) visitor_id_links: VisitorIdLinks,
+    pub(crate) idempotency: Cleanup,
+    pub(crate) publishing: Polling,
+    pub(crate) form_closing: Polling,
+    pub(crate) archives: Cleanup,
+    pub(crate) visitor_id_links: Cleanup,
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -90,9 +90,10 @@ pub(crate) struct Queue {
     pub(crate) lease_ttl: Duration,
 }
 
+/// Sections of tasks that look for due work.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Outbox {
+pub(crate) struct Polling {
     #[serde(with = "service::config::duration")]
     pub(crate) poll_interval: Duration,
 }
@@ -173,41 +174,10 @@ pub(crate) struct Outbound {
     pub(crate) allow: Vec<String>,
 }
 
+/// Sections of tasks that delete data after its retention.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Idempotency {
-    #[serde(with = "service::config::duration")]
-    pub(crate) retention: Duration,
-    #[serde(with = "service::config::duration")]
-    pub(crate) cleanup_interval: Duration,
-}
-
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Publishing {
-    #[serde(with = "service::config::duration")]
-    pub(crate) poll_interval: Duration,
-}
-
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct FormClosing {
-    #[serde(with = "service::config::duration")]
-    pub(crate) poll_interval: Duration,
-}
-
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Archives {
-    #[serde(with = "service::config::duration")]
-    pub(crate) retention: Duration,
-    #[serde(with = "service::config::duration")]
-    pub(crate) cleanup_interval: Duration,
-}
-
-#[derive(Debug, Clone, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct VisitorIdLinks {
+pub(crate) struct Cleanup {
     #[serde(with = "service::config::duration")]
     pub(crate) retention: Duration,
     #[serde(with = "service::config::duration")]

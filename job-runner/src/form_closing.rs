@@ -7,13 +7,13 @@ use store::forms::{close_form, list_closing};
 use store::submissions::WriteContext;
 use uuid::Uuid;
 
-use crate::config::FormClosing;
+use crate::config::Polling;
 use crate::state::JobState;
 
 /// Forms listed by one query.
 const BATCH: i64 = 100;
 
-pub(crate) async fn run(state: JobState, config: FormClosing, shutdown: Shutdown) -> anyhow::Result<()> {
+pub(crate) async fn run(state: JobState, config: Polling, shutdown: Shutdown) -> anyhow::Result<()> {
     every("form_closing", ticks(config.poll_interval), &shutdown, || close_due(&state)).await
 }
 

@@ -4,12 +4,11 @@
 //! to the queue, sweeps find due work that an emptied queue or a killed worker left behind, and [`dispatch`] runs jobs.
 //! Webhook deliveries are claimed directly in Postgres ([`deliveries`]).
 
-mod archives;
 mod config;
 mod deliveries;
 mod dispatch;
+mod expiry;
 mod form_closing;
-mod idempotency;
 mod jobs;
 mod mail;
 mod publishing;
@@ -38,10 +37,10 @@ pub async fn run(config: Config, listeners: Listeners, shutdown: Shutdown) -> an
     if state.mailer.is_some() {
         lifecycle.spawn("mail", sweep::mail(state.clone(), config.mail, shutdown.clone()));
     }
-    lifecycle.spawn("idempotency", idempotency::run(state.clone(), config.idempotency, shutdown.clone()));
+    lifecycle.spawn("idempotency", expiry::idempotency(state.clone(), config.idempotency, shutdown.clone()));
     lifecycle.spawn("publishing", publishing::run(state.clone(), config.publishing, shutdown.clone()));
     lifecycle.spawn("form_closing", form_closing::run(state.clone(), config.form_closing, shutdown.clone()));
-    lifecycle.spawn("archives", archives::run(state.clone(), config.archives, shutdown.clone()));
+    lifecycle.spawn("archives", expiry::archives(state.clone(), config.archives, shutdown.clone()));
     let links = retention::visitor_id_links(state.clone(), config.visitor_id_links, shutdown.clone());
     lifecycle.spawn("visitor_id_links", links);
     let erasing = retention::erase_deleted(state.clone(), config.purge.erase_interval, shutdown.clone());

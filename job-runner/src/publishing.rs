@@ -10,7 +10,7 @@ use contract::Signal;
 use service::{Shutdown, metrics};
 use store::pages::{find_next_due, publish_due};
 
-use crate::config::Publishing;
+use crate::config::Polling;
 use crate::state::JobState;
 
 /// Pages published by one transaction.
@@ -18,7 +18,7 @@ const BATCH: i64 = 200;
 /// Minimum pause between two polls: a due page may be locked by another job-runner for a moment.
 const MIN_PAUSE: Duration = Duration::from_millis(20);
 
-pub(crate) async fn run(state: JobState, config: Publishing, shutdown: Shutdown) -> anyhow::Result<()> {
+pub(crate) async fn run(state: JobState, config: Polling, shutdown: Shutdown) -> anyhow::Result<()> {
     let max_pause = config.poll_interval.max(MIN_PAUSE);
     let mut pause = Duration::ZERO;
     while shutdown

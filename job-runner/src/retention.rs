@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use service::{Shutdown, every, ticks_after};
 
-use crate::config::VisitorIdLinks;
+use crate::config::Cleanup;
 use crate::state::JobState;
 
 /// Maximum delay from the start to the first run, so that a process that restarts often still reaches it.
@@ -16,7 +16,7 @@ const MAX_FIRST_DELAY: Duration = Duration::from_secs(600);
 
 pub(crate) async fn visitor_id_links(
     state: JobState,
-    config: VisitorIdLinks,
+    config: Cleanup,
     shutdown: Shutdown,
 ) -> anyhow::Result<()> {
     let interval = config.cleanup_interval;

@@ -9,6 +9,7 @@ use blobs::Name;
 use chrono::TimeDelta;
 use service::metrics;
 
+use crate::expiry::delete_expired;
 use crate::state::JobState;
 
 /// Rows handled by one transaction.
@@ -20,7 +21,9 @@ const MAX_FAILURES: usize = 10;
 pub(crate) async fn delete_unreferenced(state: &JobState) -> anyhow::Result<()> {
     delete_expired_uploads(state).await?;
     delete_abandoned_deploys(state).await?;
-    delete_unbound_files(state).await?;
+    // Uploaded form files without a submitted form.
+    let (ttl, delete) = (state.garbage_collection.unbound_file_ttl, store::form_files::delete_unbound);
+    delete_expired(state, ttl, BATCH, "job_runner_form_files_expired_total", delete).await?;
     let mut failures = Failures::default();
     while failures.count(delete_next_blob(state).await?)? {}
     while failures.count(purge_next_account(state).await?)? {}
@@ -99,19 +102,6 @@ async fn delete_abandoned_deploys(state: &JobState) -> anyhow::Result<()> {
         }
         store::commit(tx).await?;
         if count < BATCH {
-            return Ok(());
-        }
-    }
-}
-
-/// Deletes uploaded form files without a submitted form.
-async fn delete_unbound_files(state: &JobState) -> anyhow::Result<()> {
-    let before = state.clock.now() - TimeDelta::from_std(state.garbage_collection.unbound_file_ttl)?;
-    let mut conn = store::acquire(&state.db).await?;
-    loop {
-        let deleted = store::form_files::delete_unbound(&mut conn, before, BATCH).await?;
-        metrics::counter("job_runner_form_files_expired_total").add(deleted, &[]);
-        if deleted < BATCH.unsigned_abs() {
             return Ok(());
         }
     }
