@@ -3,9 +3,8 @@
 #![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
 
 use chrono::{DateTime, TimeDelta, Utc};
-use sandbox::test::{TestDatabase, database};
+use sandbox::test::{TestDatabase, database, trial};
 use service::{Clock, Rng};
-use store::accounts::NewTrial;
 use store::blobs::{
     NewBlob, delete_blob, insert_unreferenced, lock_unreferenced, reference_blobs, release_blobs,
 };
@@ -21,10 +20,7 @@ fn new_id() -> Uuid {
 
 async fn account(database: &TestDatabase) -> Uuid {
     let id = new_id();
-    let trial =
-        NewTrial { id, claim_token_hash: Rng::system().bytes(), claim_deadline: now(), created_at: now() };
-    let mut conn = store::acquire(&database.db).await.unwrap();
-    store::accounts::insert_trial(&mut conn, &trial).await.unwrap();
+    trial(database, id, now()).await;
     id
 }
 

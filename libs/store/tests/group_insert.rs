@@ -10,10 +10,9 @@ use std::time::Duration;
 use chrono::{DateTime, TimeDelta, Utc};
 use contract::Signal;
 use domain::plans::Plan;
-use sandbox::test::TestDatabase;
+use sandbox::test::{TestDatabase, trial};
 use serde_json::{Value, json};
 use service::Rng;
-use store::accounts::{NewTrial, insert_trial};
 use store::deliveries::lock_listeners;
 use store::forms::{Form, OpenForm, find_form, find_open_form, insert_form, lock_form, update_form};
 use store::submissions::{
@@ -37,11 +36,8 @@ fn new_id() -> Uuid {
 
 async fn database() -> TestDatabase {
     let database = sandbox::test::database().await;
-    let mut conn = store::acquire(&database.db).await.unwrap();
-    for (id, hash) in [(ACCOUNT, [1; 32]), (OTHER, [2; 32])] {
-        let trial = NewTrial { id, claim_token_hash: hash, claim_deadline: now(), created_at: now() };
-        insert_trial(&mut conn, &trial).await.unwrap();
-    }
+    trial(&database, ACCOUNT, now()).await;
+    trial(&database, OTHER, now()).await;
     database
 }
 

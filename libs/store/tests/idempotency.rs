@@ -3,8 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
 
 use chrono::{DateTime, TimeDelta, Utc};
-use sandbox::test::TestDatabase;
-use store::accounts::{NewTrial, insert_trial};
+use sandbox::test::{TestDatabase, trial};
 use store::idempotency::{Attempt, Claim, claim, delete_claim, delete_expired, renew, store_response};
 use store::{Conn, Error};
 use tokio::task::JoinSet;
@@ -23,12 +22,8 @@ fn attempt(id: u128) -> Attempt {
 
 async fn database() -> TestDatabase {
     let database = sandbox::test::database().await;
-    let mut conn = store::acquire(&database.db).await.unwrap();
-    for id in [ACCOUNT, STRANGER] {
-        let (claim_token_hash, created_at) = ([id.as_bytes()[15]; 32], now());
-        let trial = NewTrial { id, claim_token_hash, claim_deadline: created_at, created_at };
-        insert_trial(&mut conn, &trial).await.unwrap();
-    }
+    trial(&database, ACCOUNT, now()).await;
+    trial(&database, STRANGER, now()).await;
     database
 }
 

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 
 use chrono::{DateTime, NaiveDate, TimeDelta};
+use sandbox::test::TestDatabase;
 use store::dropped_events::{
     DroppedEvents, add_dropped_events, delete_dropped_events_before, list_dropped_events,
 };
@@ -12,6 +13,20 @@ use uuid::Uuid;
 
 fn day(number: u32) -> NaiveDate {
     NaiveDate::default() + chrono::Days::new(number.into())
+}
+
+/// Returns a database, and an account with an analytics site in it.
+async fn with_site() -> (TestDatabase, Uuid, Uuid) {
+    let database = sandbox::test::database().await;
+    store::execute_raw(
+        &database.db,
+        "insert into accounts (id, name, created_at) values ('00000000-0000-0000-0000-000000000001', 'a', now());
+         insert into analytics_sites (id, account_id, site_token, name, created_at)
+         values ('00000000-0000-0000-0000-000000000007', '00000000-0000-0000-0000-000000000001', 't', 's', now())",
+    )
+    .await
+    .unwrap();
+    (database, Uuid::from_u128(1), Uuid::from_u128(7))
 }
 
 #[tokio::test]
@@ -43,17 +58,8 @@ async fn a_destroyed_salt_never_comes_back() {
 
 #[tokio::test]
 async fn a_sites_salt_is_shared_and_destroyed_by_the_next_one() {
-    let database = sandbox::test::database().await;
+    let (database, _, site) = with_site().await;
     let mut conn = store::acquire(&database.db).await.unwrap();
-    let site = Uuid::from_u128(7);
-    store::execute_raw(
-        &database.db,
-        "insert into accounts (id, name, created_at) values ('00000000-0000-0000-0000-000000000001', 'a', now());
-         insert into analytics_sites (id, account_id, site_token, name, created_at)
-         values ('00000000-0000-0000-0000-000000000007', '00000000-0000-0000-0000-000000000001', 't', 's', now())",
-    )
-    .await
-    .unwrap();
     let noon = DateTime::from_timestamp(1_795_003_200, 0).unwrap();
     let fresh = |number: u32, byte: u8| NewSalt {
         epoch: day(number),
@@ -80,17 +86,8 @@ async fn a_sites_salt_is_shared_and_destroyed_by_the_next_one() {
 
 #[tokio::test]
 async fn dropped_events_add_up_by_reason_and_expire() {
-    let database = sandbox::test::database().await;
+    let (database, account, site) = with_site().await;
     let mut conn = store::acquire(&database.db).await.unwrap();
-    let (account, site) = (Uuid::from_u128(1), Uuid::from_u128(7));
-    store::execute_raw(
-        &database.db,
-        "insert into accounts (id, name, created_at) values ('00000000-0000-0000-0000-000000000001', 'a', now());
-         insert into analytics_sites (id, account_id, site_token, name, created_at)
-         values ('00000000-0000-0000-0000-000000000007', '00000000-0000-0000-0000-000000000001', 't', 's', now())",
-    )
-    .await
-    .unwrap();
     let hour = DateTime::from_timestamp(1_795_003_200, 0).unwrap();
     let drops = |site_id, hours, reason, count| DroppedEvents {
         site_id,

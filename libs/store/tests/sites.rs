@@ -4,10 +4,9 @@ use chrono::{DateTime, TimeDelta, Utc};
 use domain::Cursor;
 use domain::plans::Plan;
 use domain::visitors::Lifetime;
-use store::accounts::{NewTrial, insert_trial};
+use store::ListFilter;
 use store::sites::{NewSite, SiteOwner, find_owner_by_token, find_site, insert_site, list_sites};
 use store::subdomains::insert_subdomain;
-use store::{Conn, ListFilter};
 use uuid::Uuid;
 
 const ACCOUNT: Uuid = Uuid::from_u128(1);
@@ -15,11 +14,6 @@ const STRANGER: Uuid = Uuid::from_u128(2);
 
 fn now() -> DateTime<Utc> {
     DateTime::from_timestamp_nanos(1_795_003_200_000_000_000)
-}
-
-async fn add_account(conn: &mut Conn, id: Uuid) -> Result<(), store::Error> {
-    let (claim_token_hash, created_at) = ([id.as_bytes()[15]; 32], now());
-    insert_trial(conn, &NewTrial { id, claim_token_hash, claim_deadline: created_at, created_at }).await
 }
 
 fn part(after: Option<Cursor>, limit: i64) -> ListFilter {
@@ -43,7 +37,7 @@ async fn a_site_belongs_to_one_account_and_its_token_identifies_both() {
     let database = sandbox::test::database().await;
     let mut conn = store::acquire(&database.db).await.unwrap();
     for account in [ACCOUNT, STRANGER] {
-        add_account(&mut conn, account).await.unwrap();
+        sandbox::test::trial(&database, account, now()).await;
     }
     let new = site(1);
     assert!(insert_site(&mut conn, ACCOUNT, &new).await.unwrap());
@@ -70,7 +64,7 @@ async fn a_site_belongs_to_one_account_and_its_token_identifies_both() {
 async fn sites_of_a_suspended_account_are_not_counted() {
     let database = sandbox::test::database().await;
     let mut conn = store::acquire(&database.db).await.unwrap();
-    add_account(&mut conn, ACCOUNT).await.unwrap();
+    sandbox::test::trial(&database, ACCOUNT, now()).await;
     insert_site(&mut conn, ACCOUNT, &site(1)).await.unwrap();
     store::execute_raw(&database.db, "update accounts set suspended_at = now()").await.unwrap();
     assert_eq!(find_owner_by_token(&mut conn, "site_1").await.unwrap(), None);
@@ -80,7 +74,7 @@ async fn sites_of_a_suspended_account_are_not_counted() {
 async fn pages_of_a_list_continue_after_the_cursor() {
     let database = sandbox::test::database().await;
     let mut conn = store::acquire(&database.db).await.unwrap();
-    add_account(&mut conn, ACCOUNT).await.unwrap();
+    sandbox::test::trial(&database, ACCOUNT, now()).await;
     for number in 1..=3 {
         insert_site(&mut conn, ACCOUNT, &site(number)).await.unwrap();
     }
@@ -96,7 +90,7 @@ async fn pages_of_a_list_continue_after_the_cursor() {
 async fn a_subdomain_has_one_analytics_site() {
     let database = sandbox::test::database().await;
     let mut conn = store::acquire(&database.db).await.unwrap();
-    add_account(&mut conn, ACCOUNT).await.unwrap();
+    sandbox::test::trial(&database, ACCOUNT, now()).await;
     let subdomain_id = Uuid::from_u128(50);
     insert_subdomain(&mut conn, ACCOUNT, subdomain_id, "shop", now()).await.unwrap();
     let taken = |number| NewSite { subdomain_id: Some(subdomain_id), ..site(number) };

@@ -11,10 +11,9 @@ use contract::{Change, Job, Signal};
 use domain::forms::ClosedReason;
 use domain::pages::{Content, Publication, PublicationChange};
 use domain::submissions::{SPAM_MAX, Status};
-use sandbox::test::TestDatabase;
+use sandbox::test::{TestDatabase, trial};
 use serde_json::{Value, json};
 use service::Rng;
-use store::accounts::{NewTrial, insert_trial};
 use store::forms::{Form, find_form, insert_form, lock_form, lock_form_shared, update_form};
 use store::pages::{NewPage, insert_page};
 use store::submissions::{
@@ -38,9 +37,7 @@ fn new_id() -> Uuid {
 
 async fn database() -> TestDatabase {
     let database = sandbox::test::database().await;
-    let mut conn = store::acquire(&database.db).await.unwrap();
-    let trial = NewTrial { id: ACCOUNT, claim_token_hash: [1; 32], claim_deadline: now(), created_at: now() };
-    insert_trial(&mut conn, &trial).await.unwrap();
+    trial(&database, ACCOUNT, now()).await;
     database
 }
 

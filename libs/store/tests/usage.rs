@@ -4,8 +4,8 @@
 
 use chrono::{DateTime, Utc};
 use domain::months::month_of;
+use sandbox::test::trial;
 use store::Db;
-use store::accounts::{NewTrial, insert_trial};
 use store::monthly_usage::{
     MonthlyUsage, charge_events, find_monthly_usage, lease_events, reserve_automation_run,
     return_unused_events,
@@ -27,9 +27,7 @@ fn now() -> DateTime<Utc> {
 
 async fn database() -> sandbox::test::TestDatabase {
     let database = sandbox::test::database().await;
-    let mut conn = store::acquire(&database.db).await.unwrap();
-    let trial = NewTrial { id: ACCOUNT, claim_token_hash: [1; 32], claim_deadline: now(), created_at: now() };
-    insert_trial(&mut conn, &trial).await.unwrap();
+    trial(&database, ACCOUNT, now()).await;
     database
 }
 

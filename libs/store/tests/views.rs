@@ -3,7 +3,6 @@
 use domain::pages::{Content, Publication};
 use serde_json::json;
 use sqlx::Row;
-use store::accounts::{NewTrial, insert_trial};
 use store::pages::{NewPage, PageChange, insert_page, update_page};
 use store::views::add_views;
 use uuid::Uuid;
@@ -13,8 +12,7 @@ async fn concurrent_views_add_up_and_unknown_pages_are_skipped() {
     let database = sandbox::test::database().await;
     let mut conn = store::acquire(&database.db).await.unwrap();
     let (account, site, now) = (Uuid::from_u128(1), Uuid::from_u128(2), chrono::DateTime::UNIX_EPOCH);
-    let trial = NewTrial { id: account, claim_token_hash: [1; 32], claim_deadline: now, created_at: now };
-    insert_trial(&mut conn, &trial).await.unwrap();
+    sandbox::test::trial(&database, account, now).await;
     store::subdomains::insert_subdomain(&mut conn, account, site, "quiet-otter", now).await.unwrap();
     let ids: Vec<Uuid> = (10..40).map(Uuid::from_u128).collect();
     for id in &ids {

@@ -7,24 +7,14 @@ use chrono::{DateTime, TimeDelta, Utc};
 use contract::events::Event;
 use domain::analytics::{Metric, MetricQuery, Range, VisitsQuery};
 use domain::visits::Rules;
-use sandbox::test::{TestClickHouse, until};
+use sandbox::test::until;
 use uuid::Uuid;
-use warehouse::{Config, QueryLimits, Warehouse};
+use warehouse::{QueryLimits, Warehouse};
 
 const SITE: Uuid = Uuid::from_u128(7);
 const OTHER_SITE: Uuid = Uuid::from_u128(8);
 const LIMITS: QueryLimits =
     QueryLimits { timeout: Duration::from_secs(600), max_memory_bytes: 2 << 30, max_rows: 1_000_000_000 };
-
-fn warehouse(clickhouse: &TestClickHouse) -> Warehouse {
-    warehouse::connect(&Config {
-        url: clickhouse.url.clone(),
-        database: clickhouse.database.clone(),
-        user: clickhouse.user.clone(),
-        password: clickhouse.password.clone(),
-        cluster: String::new(),
-    })
-}
 
 fn noon() -> DateTime<Utc> {
     DateTime::from_timestamp_nanos(1_795_003_200_000_000_000)
@@ -66,7 +56,7 @@ async fn store(warehouse: &Warehouse, events: &[Event]) {
 #[tokio::test]
 async fn counts_page_views_and_visitors_of_the_site_in_the_range() {
     let clickhouse = sandbox::test::clickhouse().await;
-    let warehouse = warehouse(&clickhouse);
+    let warehouse = clickhouse.connect();
     let range = Range { start: noon() - TimeDelta::hours(1), end: noon() + TimeDelta::hours(1) };
     let batch = [
         event(SITE, 1, range.start),
@@ -89,7 +79,7 @@ async fn counts_page_views_and_visitors_of_the_site_in_the_range() {
 #[tokio::test]
 async fn lists_the_first_thousand_pages_of_each_visit() {
     let clickhouse = sandbox::test::clickhouse().await;
-    let warehouse = warehouse(&clickhouse);
+    let warehouse = clickhouse.connect();
     let later = |seconds: i64| noon() + TimeDelta::seconds(seconds);
     let mut batch: Vec<Event> = (0..1_100).map(|second| event(SITE, 1, later(second))).collect();
     // The same visitor two hours later, and another visitor.
@@ -109,7 +99,7 @@ async fn lists_the_first_thousand_pages_of_each_visit() {
 #[tokio::test]
 async fn a_dropped_query_is_cancelled_in_clickhouse() {
     let clickhouse = sandbox::test::clickhouse().await;
-    let warehouse = warehouse(&clickhouse);
+    let warehouse = clickhouse.connect();
     let client = clickhouse::Client::default()
         .with_url(&clickhouse.url)
         .with_user(&clickhouse.user)

@@ -2,27 +2,12 @@
 
 use chrono::{DateTime, TimeDelta, Utc};
 use contract::events::Event;
-use sandbox::test::TestClickHouse;
 use serde_json::{Value, json};
 use uuid::Uuid;
-use warehouse::{Config, Warehouse};
+use warehouse::Config;
 
 const SITE: Uuid = Uuid::from_u128(7);
 const OTHER_SITE: Uuid = Uuid::from_u128(8);
-
-fn config(clickhouse: &TestClickHouse) -> Config {
-    Config {
-        url: clickhouse.url.clone(),
-        database: clickhouse.database.clone(),
-        user: clickhouse.user.clone(),
-        password: clickhouse.password.clone(),
-        cluster: String::new(),
-    }
-}
-
-fn warehouse(clickhouse: &TestClickHouse) -> Warehouse {
-    warehouse::connect(&config(clickhouse))
-}
 
 fn noon() -> DateTime<Utc> {
     DateTime::from_timestamp_nanos(1_795_003_200_000_000_000)
@@ -45,7 +30,7 @@ fn event(site: Uuid, visitor: u64, received_at: DateTime<Utc>) -> Event {
 #[tokio::test]
 async fn a_batch_that_is_sent_again_is_counted_once() {
     let clickhouse = sandbox::test::clickhouse().await;
-    let warehouse = warehouse(&clickhouse);
+    let warehouse = clickhouse.connect();
     // Larger than one chunk of the request, and in two partitions.
     let batch: Vec<Event> = (0..30_000)
         .map(|i| event(SITE, i, noon() - TimeDelta::days(40 * i64::try_from(i % 2).unwrap())))
@@ -84,7 +69,7 @@ async fn all_fields_of_an_event_are_stored() {
         ..event(SITE, u64::MAX, noon())
     };
     let empty = event(OTHER_SITE, 0, noon());
-    warehouse(&clickhouse).insert_events("batch", &[full, empty]).await.unwrap();
+    clickhouse.connect().insert_events("batch", &[full, empty]).await.unwrap();
 
     let client = clickhouse::Client::default()
         .with_url(&clickhouse.url)
@@ -139,7 +124,7 @@ async fn all_fields_of_an_event_are_stored() {
 #[tokio::test]
 async fn deletes_the_events_of_sites_and_accounts_and_no_others() {
     let clickhouse = sandbox::test::clickhouse().await;
-    let warehouse = warehouse(&clickhouse);
+    let warehouse = clickhouse.connect();
     let (account, site_of_it) = (Uuid::from_u128(2), Uuid::from_u128(9));
     // Two months, so that the events are in two partitions.
     let long_ago = noon() - TimeDelta::days(40);
@@ -166,7 +151,7 @@ async fn deletes_the_events_of_sites_and_accounts_and_no_others() {
 #[tokio::test]
 async fn lists_the_ids_of_a_batch_that_are_stored() {
     let clickhouse = sandbox::test::clickhouse().await;
-    let warehouse = warehouse(&clickhouse);
+    let warehouse = clickhouse.connect();
     let long_ago = noon() - TimeDelta::days(40);
     let batch = [event(SITE, 1, noon()), event(SITE, 2, long_ago), event(OTHER_SITE, 3, noon())];
     assert!(warehouse.list_stored_ids(&batch).await.unwrap().is_empty());
@@ -179,7 +164,7 @@ async fn lists_the_ids_of_a_batch_that_are_stored() {
 #[tokio::test]
 async fn erases_deleted_events_from_disk() {
     let clickhouse = sandbox::test::clickhouse().await;
-    let warehouse = warehouse(&clickhouse);
+    let warehouse = clickhouse.connect();
     let batch: Vec<Event> = (0..50).map(|i| event([SITE, OTHER_SITE][i % 2], i as u64, noon())).collect();
     warehouse.insert_events("batch", &batch).await.unwrap();
     warehouse.delete_events(&[], &[SITE]).await.unwrap();
@@ -199,7 +184,7 @@ async fn erases_deleted_events_from_disk() {
 #[tokio::test]
 async fn concurrent_services_migrate_once() {
     let clickhouse = sandbox::test::clickhouse().await;
-    let fresh = Config { database: format!("{}_fresh", clickhouse.database), ..config(&clickhouse) };
+    let fresh = Config { database: format!("{}_fresh", clickhouse.database), ..clickhouse.config() };
     let warehouse = warehouse::connect(&fresh);
     let together = futures::future::join_all((0..4).map(|_| warehouse.migrate())).await;
     assert!(together.iter().all(Result::is_ok), "{together:?}");
@@ -211,14 +196,14 @@ async fn concurrent_services_migrate_once() {
 #[tokio::test]
 async fn errors_of_an_unavailable_warehouse_are_retryable() {
     let clickhouse = sandbox::test::clickhouse().await;
-    warehouse(&clickhouse).ping().await.unwrap();
+    clickhouse.connect().ping().await.unwrap();
 
     let unused = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let unavailable = warehouse::connect(&Config { url: format!("http://{unused}"), ..config(&clickhouse) });
+    let unavailable = warehouse::connect(&Config { url: format!("http://{unused}"), ..clickhouse.config() });
     assert!(unavailable.ping().await.unwrap_err().retryable());
     assert!(unavailable.insert_events("batch", &[event(SITE, 1, noon())]).await.unwrap_err().retryable());
 
-    let unmigrated = Config { database: format!("{}_none", clickhouse.database), ..config(&clickhouse) };
+    let unmigrated = Config { database: format!("{}_none", clickhouse.database), ..clickhouse.config() };
     let unmigrated = warehouse::connect(&unmigrated);
     unmigrated.ping().await.unwrap();
     assert!(unmigrated.insert_events("batch", &[event(SITE, 1, noon())]).await.unwrap_err().retryable());

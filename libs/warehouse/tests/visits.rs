@@ -10,23 +10,12 @@ use futures::future::join_all;
 use sandbox::test::TestClickHouse;
 use serde_json::Value;
 use uuid::Uuid;
-use warehouse::{Config, Warehouse};
 
 const SITES: [Uuid; 2] = [Uuid::from_u128(7), Uuid::from_u128(8)];
 
 /// A visit, stored or expected: site, visitor, start, milliseconds, page views, events, bounce,
 /// entry, exit, engagement, source.
 type Row = (String, u64, i64, i64, u64, u64, u64, String, String, u64, String);
-
-fn warehouse(clickhouse: &TestClickHouse) -> Warehouse {
-    warehouse::connect(&Config {
-        url: clickhouse.url.clone(),
-        database: clickhouse.database.clone(),
-        user: clickhouse.user.clone(),
-        password: clickhouse.password.clone(),
-        cluster: String::new(),
-    })
-}
 
 /// A deterministic pseudorandom generator.
 struct Random(u64);
@@ -154,7 +143,7 @@ async fn stored(clickhouse: &TestClickHouse) -> BTreeSet<Row> {
 async fn visits_are_exact_with_late_events_two_collectors_and_repeated_batches() {
     const VISITORS: u64 = 12;
     let clickhouse = sandbox::test::clickhouse().await;
-    let warehouse = warehouse(&clickhouse);
+    let warehouse = clickhouse.connect();
     let mut random = Random(20);
     let events = traffic(VISITORS, &mut random);
     assert!(events.len() > 700, "{}", events.len());
@@ -195,7 +184,7 @@ async fn visits_are_exact_with_late_events_two_collectors_and_repeated_batches()
 #[tokio::test]
 async fn a_late_event_merges_two_visits() {
     let clickhouse = sandbox::test::clickhouse().await;
-    let warehouse = warehouse(&clickhouse);
+    let warehouse = clickhouse.connect();
     let at = |minutes| midnight() + TimeDelta::minutes(minutes);
     let events = [
         event(1, 3, at(-20), "page_view"),
@@ -217,7 +206,7 @@ async fn a_late_event_merges_two_visits() {
 #[tokio::test]
 async fn links_between_days_expire_unless_a_visit_continued_over_midnight() {
     let clickhouse = sandbox::test::clickhouse().await;
-    let warehouse = warehouse(&clickhouse);
+    let warehouse = clickhouse.connect();
     let at = |minutes| midnight() + TimeDelta::minutes(minutes);
     let batch = [
         // A visit over midnight, …
@@ -265,7 +254,7 @@ async fn links_between_days_expire_unless_a_visit_continued_over_midnight() {
 #[tokio::test]
 async fn concurrent_link_expiries_start_one_mutation() {
     let clickhouse = sandbox::test::clickhouse().await;
-    let warehouse = warehouse(&clickhouse);
+    let warehouse = clickhouse.connect();
     let batch = [event(1, 5, midnight() + TimeDelta::minutes(10), "page_view")];
     warehouse.insert_events("batch", &batch).await.unwrap();
     let system = async |command: &str| query(&clickhouse, &format!("SYSTEM {command} MERGES events")).await;
@@ -290,7 +279,7 @@ async fn concurrent_link_expiries_start_one_mutation() {
 #[tokio::test]
 async fn new_events_extend_the_last_visit_and_late_ones_recompute_all() {
     let clickhouse = sandbox::test::clickhouse().await;
-    let warehouse = warehouse(&clickhouse);
+    let warehouse = clickhouse.connect();
     let at = |minutes| midnight() + TimeDelta::minutes(minutes);
     let recompute = async |batch: &[Event]| {
         warehouse.insert_events(&batch[0].id.to_string(), batch).await.unwrap();
@@ -327,7 +316,7 @@ async fn new_events_extend_the_last_visit_and_late_ones_recompute_all() {
 #[tokio::test]
 async fn retention_rows_are_stored_once_a_day_and_deleted_with_the_site() {
     let clickhouse = sandbox::test::clickhouse().await;
-    let warehouse = warehouse(&clickhouse);
+    let warehouse = clickhouse.connect();
     let day = midnight().date_naive();
     let returner = Some(Returner { id: 5, day, epoch: day });
     let seen = |number, name: &str| Event { returner, ..event(number, 3, midnight(), name) };
@@ -361,7 +350,7 @@ async fn retention_rows_are_stored_once_a_day_and_deleted_with_the_site() {
 async fn a_batch_may_contain_more_visitors_than_one_statement() {
     const VISITORS: u64 = 12_000;
     let clickhouse = sandbox::test::clickhouse().await;
-    let warehouse = warehouse(&clickhouse);
+    let warehouse = clickhouse.connect();
     let noon = midnight() + TimeDelta::hours(12);
     // Ids of 20 digits, like real ones.
     let wide = |visitor_number: u64| u64::MAX - visitor_number;

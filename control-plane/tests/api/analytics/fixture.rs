@@ -4,10 +4,11 @@ use contract::events::Event;
 use domain::plans::Plan;
 use domain::visits::Rules;
 use http::{Method, StatusCode};
+use sandbox::test::TestStore as _;
 use serde_json::{Value, json};
 use service::Clock;
 use uuid::Uuid;
-use warehouse::{Config, Warehouse};
+use warehouse::Warehouse;
 
 use crate::harness::Api;
 
@@ -27,24 +28,12 @@ impl Fixture {
     /// As `start`, with a clock that the test moves.
     pub(super) async fn start_with_clock(set: &[&str], clock: Clock) -> Self {
         let clickhouse = sandbox::test::clickhouse().await;
-        let mut settings = vec![
-            format!("warehouse.url={}", clickhouse.url),
-            format!("warehouse.database={}", clickhouse.database),
-            format!("warehouse.user={}", clickhouse.user),
-            format!("warehouse.password={}", clickhouse.password),
-        ];
+        let mut settings = clickhouse.settings();
         settings.extend(set.iter().map(ToString::to_string));
         let settings: Vec<_> = settings.iter().map(String::as_str).collect();
         let api = Api::start_with_clock(&settings, clock).await;
         let (key, account_id) = api.trial_on(Plan::Scale).await;
-        let warehouse = warehouse::connect(&Config {
-            url: clickhouse.url,
-            database: clickhouse.database,
-            user: clickhouse.user,
-            password: clickhouse.password,
-            cluster: String::new(),
-        });
-        Self { api, warehouse, key, account_id }
+        Self { api, warehouse: clickhouse.connect(), key, account_id }
     }
 
     /// Creates a site in this time zone.

@@ -12,6 +12,7 @@ mod table;
 use std::collections::BTreeMap;
 
 use http::{Method, StatusCode};
+use sandbox::test::TestStore as _;
 use serde_json::{Value, json};
 use web::{Endpoint, endpoints_of};
 
@@ -25,15 +26,9 @@ use crate::no_side_effects::Snapshot;
 #[tokio::test]
 async fn every_response_follows_the_authorization_rules() {
     let warehouse = sandbox::test::clickhouse().await;
-    let settings = [
-        format!("warehouse.url={}", warehouse.url),
-        format!("warehouse.database={}", warehouse.database),
-        format!("warehouse.user={}", warehouse.user),
-        format!("warehouse.password={}", warehouse.password),
-        "trial.max_per_hour=100000".to_owned(),
-        "trial.max_per_day=100000".to_owned(),
-    ];
-    let api = Api::start(&settings.iter().map(String::as_str).collect::<Vec<_>>()).await;
+    let settings = warehouse.settings();
+    let limits = ["trial.max_per_hour=100000", "trial.max_per_day=100000"];
+    let api = Api::start(&settings.iter().map(String::as_str).chain(limits).collect::<Vec<_>>()).await;
     let endpoints = endpoints_of(&control_plane::api::document());
     let cases = cases::all();
     let mut matrix = Matrix { api: &api, wrong: Vec::new(), responses: BTreeMap::new() };

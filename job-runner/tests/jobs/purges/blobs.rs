@@ -1,6 +1,6 @@
 //! Unreferenced bytes are deleted, and no others.
 
-use chrono::TimeDelta;
+use chrono::{DateTime, TimeDelta, Utc};
 use sandbox::test::until;
 use sha2::{Digest, Sha256};
 use store::assets::Asset;
@@ -12,6 +12,30 @@ use store::uploads::{NewUpload, Purpose};
 use uuid::Uuid;
 
 use crate::fixture::account::{Account, new_id, now};
+
+fn upload(id: Uuid, purpose: Purpose, expires_in: TimeDelta) -> NewUpload<'static> {
+    NewUpload {
+        id,
+        purpose,
+        content_type: "text/plain",
+        size_bytes: 5,
+        expires_at: now() + expires_in,
+        created_at: now(),
+    }
+}
+
+fn form_file(form_id: Uuid, created_at: DateTime<Utc>) -> NewFormFile<'static> {
+    NewFormFile {
+        id: new_id(),
+        form_id,
+        field: "photo",
+        filename: "a.txt",
+        content_type: "text/plain",
+        size_bytes: 5,
+        visitor: &[7],
+        created_at,
+    }
+}
 
 impl Account {
     /// Creates an asset with an upload that expires after `expires_in`, and stores its bytes if given.
@@ -25,14 +49,7 @@ impl Account {
             blob_id: None,
             created_at: now(),
         };
-        let upload = NewUpload {
-            id: asset.id,
-            purpose: Purpose::Asset,
-            content_type: "text/plain",
-            size_bytes: 5,
-            expires_at: now() + expires_in,
-            created_at: now(),
-        };
+        let upload = upload(asset.id, Purpose::Asset, expires_in);
         let mut tx = store::begin(&self.database.db).await.unwrap();
         assert!(store::usage::reserve_bytes(&mut tx, self.id, 5, -1).await.unwrap());
         store::assets::insert_asset(&mut tx, self.id, &asset).await.unwrap();
@@ -189,24 +206,8 @@ async fn the_row_of_a_form_file_is_deleted_when_its_upload_url_expires_unused() 
     let account = Account::new().await;
     let (form, _) = account.submitted_form().await;
     let presign = async |expires_in: TimeDelta| {
-        let new = NewFormFile {
-            id: new_id(),
-            form_id: form,
-            field: "photo",
-            filename: "a.txt",
-            content_type: "text/plain",
-            size_bytes: 5,
-            visitor: &[7],
-            created_at: now(),
-        };
-        let upload = NewUpload {
-            id: new.id,
-            purpose: Purpose::FormFile,
-            content_type: "text/plain",
-            size_bytes: 5,
-            expires_at: now() + expires_in,
-            created_at: now(),
-        };
+        let new = form_file(form, now());
+        let upload = upload(new.id, Purpose::FormFile, expires_in);
         let mut tx = store::begin(&account.database.db).await.unwrap();
         store::form_files::insert_file(&mut tx, account.id, &new).await.unwrap();
         store::uploads::insert_upload(&mut tx, account.id, &upload).await.unwrap();
@@ -240,17 +241,8 @@ async fn an_unbound_form_file_is_deleted_with_its_bytes_after_a_day() {
     let account = Account::new().await;
     let (form, submission) = account.submitted_form().await;
     let upload = async |hours: i64, submission: Option<Uuid>| {
-        let id = new_id();
-        let new = NewFormFile {
-            id,
-            form_id: form,
-            field: "photo",
-            filename: "a.txt",
-            content_type: "text/plain",
-            size_bytes: 5,
-            visitor: &[7],
-            created_at: now() - TimeDelta::hours(hours),
-        };
+        let new = form_file(form, now() - TimeDelta::hours(hours));
+        let id = new.id;
         let blob = account.put(format!("words of {hours} hours").as_bytes());
         let mut tx = store::begin(&account.database.db).await.unwrap();
         store::form_files::insert_file(&mut tx, account.id, &new).await.unwrap();

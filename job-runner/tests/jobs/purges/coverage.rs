@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
 
-use crate::fixture::account::{Account, clickhouse_settings};
+use sandbox::test::TestStore as _;
+
+use crate::fixture::account::Account;
 use crate::fixture::populated_account::PopulatedAccount;
 
 /// Waits until no row contains data of the account, and panics with the remaining rows after a minute.
@@ -56,9 +58,10 @@ async fn an_unclaimed_trial_is_deleted_completely_and_a_claimed_account_not_at_a
             deleted.id, claimed.id
         ))
         .await;
-    let [url, database, user, password] = clickhouse_settings(&clickhouse);
-    let set = [&url, &database, &user, &password, "purge.poll_interval=20ms", "purge.second_pass_after=1s"];
-    let running = fixture.run(&set.map(|setting| -> &str { setting })).await;
+    let settings = clickhouse.settings();
+    let intervals = ["purge.poll_interval=20ms", "purge.second_pass_after=1s"];
+    let set: Vec<&str> = settings.iter().map(String::as_str).chain(intervals).collect();
+    let running = fixture.run(&set).await;
     until_deleted(&deleted).await;
     running.stop().await;
 

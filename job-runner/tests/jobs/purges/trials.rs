@@ -2,25 +2,23 @@
 
 use chrono::TimeDelta;
 use contract::events::Event;
-use sandbox::test::{TestClickHouse, until};
+use sandbox::test::{TestClickHouse, TestStore as _, until};
 use sqlx::Row;
 use uuid::Uuid;
-use warehouse::Warehouse;
 
-use crate::fixture::account::{Account, clickhouse_settings, new_id, now};
+use crate::fixture::account::{Account, Running, new_id, now};
 
 /// Short intervals, except that the second pass comes only when a test moves its time.
 const SHORT_INTERVALS: [&str; 3] =
     ["purge.poll_interval=20ms", "purge.second_pass_after=1h", "purge.erase_interval=200ms"];
 
-fn warehouse(clickhouse: &TestClickHouse) -> Warehouse {
-    warehouse::connect(&warehouse::Config {
-        url: clickhouse.url.clone(),
-        database: clickhouse.database.clone(),
-        user: clickhouse.user.clone(),
-        password: clickhouse.password.clone(),
-        cluster: String::new(),
-    })
+/// Starts a job-runner with this ClickHouse and waits until it has deleted events once.
+async fn run_first_pass(account: &Account, clickhouse: &TestClickHouse) -> Running {
+    let set = clickhouse.settings();
+    let set: Vec<&str> = set.iter().map(String::as_str).chain(SHORT_INTERVALS).collect();
+    let running = account.run(&set).await;
+    until(async || account.count("event_purges where deleted_at is not null").await == 1).await;
+    running
 }
 
 fn visit(account_id: Uuid, site_id: Uuid) -> Event {
@@ -51,7 +49,7 @@ async fn only_events_wait_for_an_unavailable_clickhouse() {
     let account = Account::new().await;
     let clickhouse = sandbox::test::clickhouse().await;
     let site = new_id();
-    warehouse(&clickhouse).insert_events("early", &[visit(account.id, site)]).await.unwrap();
+    clickhouse.connect().insert_events("early", &[visit(account.id, site)]).await.unwrap();
     account.expire().await;
 
     let unavailable =
@@ -61,25 +59,22 @@ async fn only_events_wait_for_an_unavailable_clickhouse() {
     assert_eq!(account.count("event_purges where deleted_at is null").await, 1, "the purge waits");
     running.stop().await;
 
-    let set = clickhouse_settings(&clickhouse);
+    let set = clickhouse.settings();
     let set: Vec<&str> = set.iter().map(String::as_str).chain(SHORT_INTERVALS).collect();
     let _running = account.run(&set).await;
     account.until_none("event_purges where deleted_at is null").await;
-    assert!(warehouse(&clickhouse).count_events_by_site(&[site]).await.unwrap().is_empty());
+    assert!(clickhouse.connect().count_events_by_site(&[site]).await.unwrap().is_empty());
 }
 
 #[tokio::test]
 async fn events_that_a_collector_buffered_are_deleted_too() {
     let account = Account::new().await;
     let clickhouse = sandbox::test::clickhouse().await;
-    let (warehouse, site) = (warehouse(&clickhouse), new_id());
+    let (warehouse, site) = (clickhouse.connect(), new_id());
     let (neighbour, neighbours_site) = (new_id(), new_id());
     warehouse.insert_events("neighbour", &[visit(neighbour, neighbours_site)]).await.unwrap();
     account.expire().await;
-    let set = clickhouse_settings(&clickhouse);
-    let set: Vec<&str> = set.iter().map(String::as_str).chain(SHORT_INTERVALS).collect();
-    let _running = account.run(&set).await;
-    until(async || account.count("event_purges where deleted_at is not null").await == 1).await;
+    let _running = run_first_pass(&account, &clickhouse).await;
 
     warehouse.insert_events("late", &[visit(account.id, site)]).await.unwrap();
     account.change("update event_purges set due_at = now()").await;
@@ -92,15 +87,12 @@ async fn events_that_a_collector_buffered_are_deleted_too() {
 async fn one_sites_events_are_deleted_without_its_accounts_other_events() {
     let account = Account::new().await;
     let clickhouse = sandbox::test::clickhouse().await;
-    let (warehouse, site, other) = (warehouse(&clickhouse), new_id(), new_id());
+    let (warehouse, site, other) = (clickhouse.connect(), new_id(), new_id());
     let visits = [visit(account.id, site), visit(account.id, other)];
     warehouse.insert_events("both", &visits).await.unwrap();
     let mut conn = store::acquire(&account.database.db).await.unwrap();
     store::purges::insert_event_purge(&mut conn, account.id, Some(site), now()).await.unwrap();
-    let set = clickhouse_settings(&clickhouse);
-    let set: Vec<&str> = set.iter().map(String::as_str).chain(SHORT_INTERVALS).collect();
-    let _running = account.run(&set).await;
-    until(async || account.count("event_purges where deleted_at is not null").await == 1).await;
+    let _running = run_first_pass(&account, &clickhouse).await;
     let remaining = warehouse.count_events_by_site(&[site, other]).await.unwrap();
     assert_eq!(remaining.into_iter().collect::<Vec<_>>(), [(other, 1)]);
 }
@@ -123,7 +115,7 @@ async fn rows_of(clickhouse: &TestClickHouse, site: Uuid, on_disk: bool) -> [u64
 async fn only_a_deleted_sites_rows_are_hidden_at_once_and_erased_later() {
     let account = Account::new().await;
     let clickhouse = sandbox::test::clickhouse().await;
-    let (warehouse, site, other) = (warehouse(&clickhouse), new_id(), new_id());
+    let (warehouse, site, other) = (clickhouse.connect(), new_id(), new_id());
     let visits: Vec<Event> = (0..50)
         .map(|visitor| {
             let today = now().date_naive();
@@ -139,10 +131,7 @@ async fn only_a_deleted_sites_rows_are_hidden_at_once_and_erased_later() {
 
     let mut conn = store::acquire(&account.database.db).await.unwrap();
     store::purges::insert_event_purge(&mut conn, account.id, Some(site), now()).await.unwrap();
-    let set = clickhouse_settings(&clickhouse);
-    let set: Vec<&str> = set.iter().map(String::as_str).chain(SHORT_INTERVALS).collect();
-    let _running = account.run(&set).await;
-    until(async || account.count("event_purges where deleted_at is not null").await == 1).await;
+    let _running = run_first_pass(&account, &clickhouse).await;
     assert_eq!(rows_of(&clickhouse, site, false).await, [0; 3]);
     assert_eq!(rows_of(&clickhouse, other, false).await, [20; 3]);
 

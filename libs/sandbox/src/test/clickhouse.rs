@@ -19,6 +19,24 @@ pub struct TestClickHouse {
     pub password: String,
 }
 
+impl TestClickHouse {
+    /// Returns the settings of a connection to it.
+    pub fn config(&self) -> warehouse::Config {
+        warehouse::Config {
+            url: self.url.clone(),
+            database: self.database.clone(),
+            user: self.user.clone(),
+            password: self.password.clone(),
+            cluster: String::new(),
+        }
+    }
+
+    /// Returns a connection to it.
+    pub fn connect(&self) -> warehouse::Warehouse {
+        warehouse::connect(&self.config())
+    }
+}
+
 /// Returns a database for this test.
 pub async fn clickhouse() -> TestClickHouse {
     let announced = announcement(Backend::Clickhouse).await;
@@ -28,13 +46,6 @@ pub async fn clickhouse() -> TestClickHouse {
         user: announced.user.unwrap_or_default(),
         password: announced.password.unwrap_or_default(),
     };
-    let warehouse = warehouse::connect(&warehouse::Config {
-        url: clickhouse.url.clone(),
-        database: clickhouse.database.clone(),
-        user: clickhouse.user.clone(),
-        password: clickhouse.password.clone(),
-        cluster: String::new(),
-    });
-    must(warehouse.migrate().await.context("migrating the test's database"));
+    must(clickhouse.connect().migrate().await.context("migrating the test's database"));
     clickhouse
 }
