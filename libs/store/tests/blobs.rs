@@ -1,7 +1,5 @@
 //! References to a blob and the deletion of its bytes are serialized.
 
-#![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
-
 use chrono::{DateTime, TimeDelta, Utc};
 use sandbox::test::{TestDatabase, database, trial};
 use service::{Clock, Rng};
