@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 """Is one build slower than another? Two builds of the whole system side by side in one run.
 
-    tests/bench/compare.py BEFORE AFTER                          about five minutes; needs wrk, h2load, nginx, rustc, psql
-    tests/bench/compare.py BEFORE AFTER --rounds 1 --seconds 2   to check that it runs
+    tests/bench/compare.py BEFORE AFTER                          about ten minutes; needs wrk, h2load, nginx, rustc, psql
+    tests/bench/compare.py BEFORE AFTER --rounds 1 --turns 1 --seconds 2  to check that it runs
 
 BEFORE and AFTER are local runners (`target/release/local`), each of which starts its own stores and services. In every
 round each build runs each load once, in an order that alternates; a ratio is taken within a round and the median over
-the rounds counts. Pages are served by an edge that is started for the round, because where a process happens to lie in
-memory can make all its requests several percent faster or slower. The loads are those of edge.py (a warm page) and
-webhooks.py (submissions and deliveries). Writes tests/bench/compare.md.
+the rounds counts. Pages are served by edges that are started for the round, because where a process happens to lie in
+memory can make all its requests several percent faster or slower; they take turns of a second. The loads are those of
+edge.py (a warm page) and webhooks.py (submissions and deliveries). Writes tests/bench/compare.md.
 """
 
 import argparse
@@ -36,32 +36,40 @@ def in_turns(rounds, run):
     for number in range(rounds):
         for build in BUILDS if number % 2 == 0 else reversed(BUILDS):
             results[build].append(run(build))
-            print(f"  round {number + 1}, {build}: {results[build][-1]:,.1f}", flush=True)
     return results
 
 
-def row(name, results, lower_is_better=False):
+def row(name, results, lower_is_better=False, digits=1):
     """A line of the table and whether the build after is not slower."""
     pairs = list(zip(results["before"], results["after"]))
     ratios = [before / after if lower_is_better else after / before for before, after in pairs]
     ratio = statistics.median(ratios)
-    medians = " | ".join(f"{statistics.median(results[build]):,.1f}" for build in BUILDS)
+    medians = " | ".join(f"{statistics.median(results[build]):,.{digits}f}" for build in BUILDS)
     return f"| {name} | {medians} | {ratio:.3f} | {min(ratios):.3f}–{max(ratios):.3f} |", ratio >= MIN_RATIO
 
 
 def pages(stacks, arguments):
-    """Requests per second of a warm page."""
+    """CPU time of the edge per warm page. Requests per second also depend on what else the machine does: two runs of one
+    program differ by more than a tenth."""
     sites = {build: edge.edge_with_a_page(stack).host for build, stack in stacks.items()}
     for scenario in SCENARIOS:
-        def run(build):
-            with fixture.another_edge(stacks[build]) as (port, pid):
-                server = edge.Server(build, port, port, pid, sites[build])
-                server.until_ready()
-                edge.measure(server, scenario, 1)
-                return edge.measure(server, scenario, arguments.seconds)["rate"]
-
         print(f"a warm page, {scenario}", flush=True)
-        yield row(f"a warm page, {scenario}: requests/s", in_turns(arguments.rounds, run))
+        results, rates = {build: [] for build in BUILDS}, {build: [] for build in BUILDS}
+        for number in range(arguments.rounds):
+            with contextlib.ExitStack() as stack:
+                servers = {}
+                for build in BUILDS:
+                    port, pid = stack.enter_context(fixture.another_edge(stacks[build]))
+                    servers[build] = edge.Server(build, port, port, pid, sites[build])
+                    servers[build].until_ready()
+                    edge.measure(servers[build], scenario, 1)
+                turns = in_turns(arguments.turns, lambda build: edge.measure(servers[build], scenario, 1))
+            for build in BUILDS:
+                results[build].append(statistics.median(turn["cpu_us"] for turn in turns[build]))
+                rates[build] += [turn["rate"] for turn in turns[build]]
+            print(f"  round {number + 1}: {results['before'][-1]:.2f} µs before, {results['after'][-1]:.2f} after", flush=True)
+        medians = " and ".join(f"{statistics.median(rates[build]):,.0f}" for build in BUILDS)
+        yield row(f"a warm page, {scenario}: CPU µs ({medians} requests/s)", results, lower_is_better=True, digits=2)
 
 
 def deliveries(stacks, program, arguments):
@@ -102,7 +110,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("before", help="the local runner of the commit to compare with")
     parser.add_argument("after", help="the local runner of this commit")
-    for name, default in [("rounds", 5), ("seconds", 4), ("count", 6000)]:
+    for name, default in [("rounds", 5), ("turns", 9), ("seconds", 4), ("count", 6000)]:
         parser.add_argument(f"--{name}", type=int, default=default)
     parser.add_argument("--commits", nargs=2, metavar="COMMIT", help="the two commits, if the runners are not in their checkouts")
     arguments = parser.parse_args()
@@ -116,7 +124,7 @@ def main():
     text = f"""# Two builds side by side
 
 Made on {datetime.date.today()} by `tests/bench/compare.py`: commit {commits[0]} before and {commits[1]} after, each a whole system
-with its own stores, {arguments.rounds} rounds in alternating order, {arguments.seconds} s or {arguments.count:,} submissions each. Medians; a ratio above 1 means
+with its own stores, {arguments.rounds} rounds: pages in {arguments.turns} turns of a second on new edges, {arguments.seconds} s or {arguments.count:,} submissions each. Medians; a ratio above 1 means
 that the build after is faster. No median ratio may be below {MIN_RATIO}.
 
 | | before | after | ratio | range |
