@@ -6,6 +6,7 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 use harness::{Client, System, until};
 use http::Method;
+use rustix::process::{Pid, Signal, kill_process};
 
 use crate::PROGRAM;
 use crate::story::Story;
@@ -43,6 +44,60 @@ async fn killing_the_runner_leaves_no_process_behind() -> Result<()> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_killed_store_is_restarted_on_its_port_and_the_story_goes_on() -> Result<()> {
+    let mut system = System::start(PROGRAM, false, &[]).await?;
+    let mut story = Story::begin(&system).await?;
+    story.a_trial_gives_a_working_key().await?;
+    story.a_page_is_live().await?;
+    story.a_form_validates_submissions().await?;
+    story.a_webhook_is_created().await?;
+    let stores = system.read_file()?.stores;
+    ensure!(stores.len() == 3, "{stores:?}");
+    for (name, store) in &stores {
+        kill(store.pid.context("the runner did not start it")?)?;
+        until("the store to run again", async || {
+            let now = system.read_file().ok()?.stores.remove(name)?;
+            (now.pid != store.pid && now.address == store.address).then_some(())
+        })
+        .await?;
+    }
+    system.until_ready().await?;
+    let submission = story.a_submission_is_accepted().await?;
+    story.it_is_stored_and_delivered(&submission).await?;
+    let log = std::fs::read_to_string(system.folder().join("story.log"))?;
+    ensure!(log.matches("a store exited; restarting it on its port").count() == 3, "{log}");
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_status_names_a_store_that_is_down() -> Result<()> {
+    let system = System::start(PROGRAM, false, &[]).await?;
+    let status = || -> Result<(bool, String)> {
+        let done = Command::new(PROGRAM).args(["status", "--dir"]).arg(system.folder()).output()?;
+        Ok((done.status.success(), String::from_utf8(done.stdout)?))
+    };
+    let (fine, output) = status()?;
+    ensure!(fine, "{output}");
+    // Without its data, the store can't be restarted.
+    let store = system.read_file()?.stores.remove("redis").and_then(|store| store.pid).context("no Redis")?;
+    std::fs::remove_dir_all(system.folder().join("redis"))?;
+    std::fs::write(system.folder().join("redis"), "not a directory")?;
+    kill(store)?;
+    let down = until("the store to be reported", async || {
+        let (fine, output) = status().ok()?;
+        (!fine).then_some(output)
+    })
+    .await?;
+    ensure!(down.lines().any(|line| line.starts_with("redis") && line.ends_with("DOWN")), "{down}");
+    Ok(())
+}
+
+fn kill(pid: u32) -> Result<()> {
+    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw).context("no process")?;
+    Ok(kill_process(pid, Signal::KILL)?)
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn commands_report_and_stop_the_running_system() -> Result<()> {
     let folder = tempfile::tempdir()?;
     let run = |arguments: &[&str]| -> Result<(bool, String)> {
@@ -54,10 +109,16 @@ async fn commands_report_and_stop_the_running_system() -> Result<()> {
     ensure!(!fine && output.contains("Nothing runs"), "{output}");
     let (fine, output) = run(&["up", "--detach", "--port", "0"])?;
     ensure!(fine && output.contains("Three calls to try"), "{output}");
-    let (fine, output) = run(&["up", "--port", "0"])?;
-    ensure!(!fine && output.contains("already runs"), "{output}");
+    let up_log = || std::fs::read_to_string(folder.path().join("logs/up.log"));
+    let first_log = up_log()?;
+    ensure!(first_log.contains("migrating the schemas"), "{first_log}");
+    for again in [&["up", "--port", "0"][..], &["up", "--detach", "--port", "0"]] {
+        let (fine, output) = run(again)?;
+        ensure!(!fine && output.contains("already runs"), "{output}");
+    }
+    ensure!(up_log()? == first_log, "a second start wrote to the log of the first");
     let (fine, output) = run(&["status"])?;
-    ensure!(fine && output.matches("ready").count() == 4, "{output}");
+    ensure!(fine && output.matches(" ready").count() == 7, "{output}");
     let (fine, output) = run(&["demo"])?;
     ensure!(fine && output.contains("page views of the last week are counted"), "{output}");
     demo_calls_return_figures(&output).await?;
@@ -67,9 +128,12 @@ async fn commands_report_and_stop_the_running_system() -> Result<()> {
     ensure!(!fine && output.contains("stop it first"), "{output}");
     let (fine, output) = run(&["down"])?;
     ensure!(fine && output.contains("Stopped"), "{output}");
+    std::fs::create_dir_all(folder.path().join("blobs/an-account"))?;
     let (fine, output) = run(&["reset", "--yes"])?;
     ensure!(fine && output.contains("is empty"), "{output}");
-    ensure!(!folder.path().join("postgres").exists() && !folder.path().join("secrets.json").exists());
+    for part in ["postgres", "redis", "clickhouse", "blobs", "secrets.json", "stack.json"] {
+        ensure!(!folder.path().join(part).exists(), "{part} was not deleted");
+    }
     Ok(())
 }
 

@@ -77,11 +77,15 @@ impl System {
         Client::new(self.file.http_port)
     }
 
+    /// The current contents of stack.json.
+    pub fn read_file(&self) -> Result<StackFile> {
+        let text = std::fs::read(self.folder.path().join(StackFile::NAME))?;
+        Ok(serde_json::from_slice(&text)?)
+    }
+
     /// The current process id of a service.
     pub fn pid_of(&self, service: &str) -> Result<u32> {
-        let text = std::fs::read(self.folder.path().join(StackFile::NAME))?;
-        let file: StackFile = serde_json::from_slice(&text)?;
-        Ok(file.services.get(service).context("no such service")?.pid)
+        Ok(self.read_file()?.services.get(service).context("no such service")?.pid)
     }
 
     /// Kills a service with SIGKILL, as the kernel does when memory runs out.

@@ -5,8 +5,7 @@
     tests/soak/webhooks.py --seconds 90 --every 10          to check that it runs
 
 Sends 100 submissions per second to two webhooks each, while every 30 s one of edge-server, job-runner, Redis and Postgres
-is killed with SIGKILL, in random order, each once before any a second time. The local runner restarts services; this
-script restarts stores. In the end every submission that got a 201 must be in Postgres and have reached both webhooks.
+is killed with SIGKILL, in random order, each once before any a second time. The local runner restarts them. In the end every submission that got a 201 must be in Postgres and have reached both webhooks.
 Duplicate deliveries are reported; they are allowed, because they carry the same webhook-id. Writes tests/soak/webhooks.md.
 """
 
@@ -28,81 +27,18 @@ sys.path.insert(0, str(HERE.parent / "bench"))
 import fixture  # noqa: E402
 import webhooks  # noqa: E402
 
-SERVICES = ["edge-server", "job-runner"]
+VICTIMS = ["edge-server", "job-runner", "postgres", "redis"]
 
 
-def pid_of(folder, service):
-    return json.loads((folder / "stack.json").read_text())["services"][service]["pid"]
-
-
-def runs(pid):
-    try:
-        return pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
-
-
-class Store:
-    """A store of the system, restarted with the same program, user and folder."""
-
-    def __init__(self, name, pid):
-        self.name, self.pid = name, pid
-        status = pathlib.Path(f"/proc/{pid}/status").read_text()
-        self.user = int(status.split("Uid:")[1].split()[0])
-        self.group = int(status.split("Gid:")[1].split()[0])
-        self.command = pathlib.Path(f"/proc/{pid}/cmdline").read_bytes().decode().rstrip("\0").split("\0")
-        self.folder = os.readlink(f"/proc/{pid}/cwd")
-        if name == "Redis":
-            # Redis overwrites its command line with a title: program and address.
-            port = self.command[0].rpartition(":")[2]
-            self.command = [os.readlink(f"/proc/{pid}/exe"), "--bind", "127.0.0.1", "--port", port, "--save", "",
-                            "--appendonly", "yes", "--appendfsync", "everysec", "--dir", self.folder]
-        self.process = None
-        self.log = open(os.devnull, "wb")
-
-    def kill(self):
-        # The children of a killed postmaster live on for a moment, and the next one does not wait for them.
-        processes = [self.pid, *webhooks.children(self.pid)]
-        for pid in processes:
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
-        if self.process:
-            self.process.wait()
-        while any(runs(pid) for pid in processes):
-            time.sleep(0.01)
-
-    def start(self):
-        # The server writes a new one; the old process id may be reused by now.
-        if self.name == "Postgres":
-            data = pathlib.Path(self.command[self.command.index("-D") + 1])
-            (data / "postmaster.pid").unlink(missing_ok=True)
-        self.process = subprocess.Popen(self.command, cwd=self.folder, user=self.user, group=self.group,
-                                        extra_groups=[], stdout=self.log, stderr=self.log,
-                                        start_new_session=True)
-        self.pid = self.process.pid
-
-    def stop(self):
-        """Stops a store that this script restarted."""
-        if self.process:
-            self.process.send_signal(signal.SIGINT)
-            self.process.wait()
-
-
-def inject_faults(folder, stores, every, until, killed):
+def inject_faults(folder, every, until, killed):
     """Kills one process every `every` seconds until the deadline."""
     round = []
     while time.monotonic() + every < until:
         time.sleep(every)
-        round = round or random.sample([*SERVICES, *stores], 4)
+        round = round or random.sample(VICTIMS, len(VICTIMS))
         victim = round.pop()
-        if victim in stores:
-            stores[victim].kill()
-            time.sleep(random.uniform(0.2, 2))
-            stores[victim].start()
-        else:
-            os.kill(pid_of(folder, victim), signal.SIGKILL)
+        stack = json.loads((folder / "stack.json").read_text())
+        os.kill((stack["services"] | stack["stores"])[victim]["pid"], signal.SIGKILL)
         killed.append(victim)
         print(f"killed {victim}", flush=True)
 
@@ -115,27 +51,22 @@ def main():
     random.seed(arguments.seed)
     # Deliveries in flight of a killed job-runner are due again when their lease expires, 15 s after this timeout.
     settings = ["webhooks.timeout=5s", "webhooks.retry_schedule=" + json.dumps(["0s"] + ["2s"] * 30)]
-    killed, stores = [], {}
-    try:
-        with tempfile.TemporaryDirectory() as temporary, fixture.system(*settings) as stack:
-            program, folder = webhooks.build_load(temporary), pathlib.Path(stack["log_dir"]).parent
-            sink = fixture.free_port()
-            _, _, form = webhooks.set_up(stack, sink, hooks=2)
-            stores |= {name: Store(name, pid) for name, pid in zip(["Postgres", "Redis"], webhooks.stores(stack))}
-            options = webhooks.submit_options(stack, form, sink)
-            until = time.monotonic() + arguments.seconds
-            faults = threading.Thread(target=inject_faults, args=(folder, stores, arguments.every, until, killed))
-            faults.start()
-            ids = pathlib.Path(temporary) / "answered"
-            output = webhooks.load(program, **options, hooks=2, rate=arguments.rate, seconds=arguments.seconds,
-                                 count=10**9, timeout=90, ids=ids)
-            faults.join()
-            answered = set(ids.read_text().split())
-            output["lost"] = len(answered - stored(stack, form))
-            finish(output, killed, arguments)
-    finally:
-        for store in stores.values():
-            store.stop()
+    killed = []
+    with tempfile.TemporaryDirectory() as temporary, fixture.system(*settings) as stack:
+        program, folder = webhooks.build_load(temporary), pathlib.Path(stack["log_dir"]).parent
+        sink = fixture.free_port()
+        _, _, form = webhooks.set_up(stack, sink, hooks=2)
+        options = webhooks.submit_options(stack, form, sink)
+        until = time.monotonic() + arguments.seconds
+        faults = threading.Thread(target=inject_faults, args=(folder, arguments.every, until, killed))
+        faults.start()
+        ids = pathlib.Path(temporary) / "answered"
+        output = webhooks.load(program, **options, hooks=2, rate=arguments.rate, seconds=arguments.seconds,
+                             count=10**9, timeout=90, ids=ids)
+        faults.join()
+        answered = set(ids.read_text().split())
+        output["lost"] = len(answered - stored(stack, form))
+        finish(output, killed, arguments)
     if output["missing"] or output["lost"]:
         sys.exit(f"{output['lost']} submissions are not stored, {output['missing']} did not reach both webhooks")
 
@@ -153,7 +84,7 @@ def stored(stack, form):
 
 
 def finish(output, killed, arguments):
-    counts = {victim: killed.count(victim) for victim in [*SERVICES, "Postgres", "Redis"]}
+    counts = {victim: killed.count(victim) for victim in VICTIMS}
     victims = ", ".join(f"{victim} {count}" for victim, count in counts.items())
     text = f"""# Deliveries under faults
 

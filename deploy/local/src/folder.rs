@@ -53,6 +53,11 @@ impl Folder {
         }
     }
 
+    /// Returns the message for a start in a directory that another process uses.
+    pub(crate) fn already_in_use(&self) -> String {
+        format!("something already runs in {}; see `status`, or stop it with `down`", self.path().display())
+    }
+
     /// Writes a file atomically. Only its owner can read it.
     pub(crate) fn write(&self, name: &str, text: &str) -> Result<()> {
         let (path, partial) = (self.part(name), self.part(&format!("{name}.partial")));

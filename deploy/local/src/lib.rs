@@ -18,7 +18,7 @@ mod status;
 
 use std::process::ExitCode;
 
-pub use stack_file::{Service, StackFile};
+pub use stack_file::{Service, StackFile, Store};
 
 /// Runs the program: parses the command line and executes the command.
 pub fn main() -> ExitCode {

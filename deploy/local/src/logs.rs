@@ -1,9 +1,9 @@
-//! `logs`: shows the logs of services and stores.
+//! `logs`: shows the logs of services and stores. Their rotation bounds the disk space that they take.
 #![expect(clippy::print_stdout, reason = "this command prints logs")]
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Result, bail};
@@ -13,6 +13,40 @@ use crate::folder::Folder;
 
 /// Size of the shown end of a log.
 const TAIL_BYTES: u64 = 16 << 10;
+
+/// A log of this size is rotated.
+const ROTATE_BYTES: u64 = 32 << 20;
+/// Rotated logs that are retained, `NAME.log.1` being the newest.
+const RETAINED: usize = 3;
+const ROTATION_INTERVAL: Duration = Duration::from_secs(10);
+
+/// Rotates large logs until the caller drops this.
+pub(crate) async fn rotate_large(folder: &Folder) -> Result<()> {
+    let mut ticks = tokio::time::interval(ROTATION_INTERVAL);
+    loop {
+        ticks.tick().await;
+        for path in paths(folder)? {
+            if std::fs::metadata(&path).is_ok_and(|log| log.len() > ROTATE_BYTES) {
+                let rotated = tokio::task::spawn_blocking(move || rotate(&path)).await?;
+                rotated.unwrap_or_else(|error| tracing::warn!(%error, "a log could not be rotated"));
+            }
+        }
+    }
+}
+
+/// Moves a log's content to `NAME.log.1`, older ones to `.2` and `.3`. The file stays, because its writers have it open for
+/// appending; a line that is written between the copy and the truncation is lost.
+pub(crate) fn rotate(log: &Path) -> std::io::Result<()> {
+    if std::fs::metadata(log).map_or(true, |log| log.len() == 0) {
+        return Ok(());
+    }
+    let rotated = |number: usize| log.with_added_extension(number.to_string());
+    for number in (1..RETAINED).rev().filter(|number| rotated(*number).exists()) {
+        std::fs::rename(rotated(number), rotated(number + 1))?;
+    }
+    std::fs::copy(log, rotated(1))?;
+    File::options().write(true).open(log)?.set_len(0)
+}
 
 /// Prints the end of all logs or of one. With `--follow`, continues with new lines.
 pub(crate) fn show(folder: &Folder, args: &Logs) -> Result<()> {
@@ -35,6 +69,10 @@ pub(crate) fn show(folder: &Folder, args: &Logs) -> Result<()> {
     }
     loop {
         for (stem, file) in &mut logs {
+            if file.metadata()?.len() < file.stream_position()? {
+                // It was rotated.
+                file.rewind()?;
+            }
             let mut added = Vec::new();
             file.read_to_end(&mut added)?;
             for line in String::from_utf8_lossy(&added).lines() {
@@ -53,6 +91,7 @@ pub(crate) fn show(folder: &Folder, args: &Logs) -> Result<()> {
 fn paths(folder: &Folder) -> Result<Vec<PathBuf>> {
     let mut paths: Vec<PathBuf> =
         std::fs::read_dir(folder.logs()?)?.flatten().map(|entry| entry.path()).collect();
+    paths.retain(|path| path.extension().is_some_and(|extension| extension == "log"));
     paths.sort();
     Ok(paths)
 }

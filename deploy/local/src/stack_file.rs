@@ -25,6 +25,9 @@ pub struct StackFile {
     pub https_port: Option<u16>,
     /// The services by name.
     pub services: BTreeMap<String, Service>,
+    /// The stores by name.
+    #[serde(default)]
+    pub stores: BTreeMap<String, Store>,
     /// Postgres's URL, with its password.
     pub postgres_url: String,
     /// Redis's URL.
@@ -48,6 +51,15 @@ pub struct Service {
     pub url: String,
     /// The URL of its metrics. `/healthz` and `/readyz` are on the same port.
     pub metrics_url: String,
+}
+
+/// A store that the services use.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Store {
+    /// The server's process id; `None` if the runner did not start it.
+    pub pid: Option<u32>,
+    /// Its host and port.
+    pub address: String,
 }
 
 impl StackFile {

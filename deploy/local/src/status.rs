@@ -13,6 +13,7 @@ use crate::arguments::Up;
 use crate::banner;
 use crate::client::Client;
 use crate::folder::Folder;
+use crate::logs;
 use crate::stack_file::StackFile;
 
 /// The first start fetches programs.
@@ -21,8 +22,12 @@ const LOG: &str = "up.log";
 
 /// Starts `up` in the background, shows its progress and prints the banner once the system is ready.
 pub(crate) async fn detach(folder: &Folder, up: &Up) -> Result<()> {
+    if folder.lock()?.is_none() {
+        bail!("{}", folder.already_in_use());
+    }
     let log_path = folder.logs()?.join(LOG);
-    let log = std::fs::File::create(&log_path)?;
+    logs::rotate(&log_path)?;
+    let log = std::fs::File::options().create(true).append(true).open(&log_path)?;
     let mut command = Command::new(std::env::current_exe()?);
     command.args(["up", "--detached", "--port", &up.port.to_string(), "--dir"]).arg(folder.path());
     if up.processes {
@@ -76,7 +81,7 @@ pub(crate) async fn down(folder: Folder) -> Result<()> {
     Ok(())
 }
 
-/// Prints the running services. The exit code is 0 if all are ready.
+/// Prints the running services and stores. The exit code is 0 if all services are ready and all stores accept connections.
 pub(crate) async fn status(folder: Folder) -> Result<ExitCode> {
     let file = StackFile::read(&folder)?.filter(|_| matches!(folder.lock(), Ok(None)));
     let Some(file) = file else {
@@ -92,8 +97,23 @@ pub(crate) async fn status(folder: Folder) -> Result<ExitCode> {
         let state = if ready { "ready" } else { "NOT READY" };
         println!("{name:<14} {:>8} {:>9}  {:<24} {state}", service.pid, resident(service.pid), service.url);
     }
+    println!("\n{:<14} {:>8} {:>9}  {:<24} state", "store", "pid", "RSS", "address");
+    for (name, store) in &file.stores {
+        let ready = accepts_connections(&store.address).await;
+        all_ready &= ready;
+        let state = if ready { "ready" } else { "DOWN" };
+        let pid = store.pid.map_or_else(|| "-".to_owned(), |pid| pid.to_string());
+        let memory = store.pid.map_or_else(|| "-".to_owned(), resident);
+        println!("{name:<14} {pid:>8} {memory:>9}  {:<24} {state}", store.address);
+    }
     println!("\n{}   sites at *.{}   logs in {}", file.base_url, file.sites_domain, file.log_dir);
     Ok(if all_ready { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Returns whether a store accepts connections.
+async fn accepts_connections(address: &str) -> bool {
+    let connect = tokio::net::TcpStream::connect(address);
+    tokio::time::timeout(Duration::from_secs(2), connect).await.is_ok_and(|connected| connected.is_ok())
 }
 
 /// Returns the resident memory of a process from `/proc`.
@@ -121,7 +141,7 @@ pub(crate) fn reset(folder: &Folder, yes: bool) -> Result<()> {
         }
     }
     sandbox::dirs::erase(&folder.part("postgres"))?;
-    for name in ["redis", "clickhouse", "segments", "settings", "locations", "logs"] {
+    for name in ["redis", "clickhouse", "blobs", "segments", "settings", "locations", "logs"] {
         match std::fs::remove_dir_all(folder.part(name)) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error.into()),
             _ => {}

@@ -25,7 +25,7 @@ pub(crate) async fn deliver(state: &JobState, attempt: &Attempt) -> AttemptResul
     let outcome = &attempted.outcome;
     let result = outcome.error_class.unwrap_or("delivered");
     metrics::counter("job_runner_deliveries_attempted_total").add(1, &[("result", result)]);
-    tracing::info!(delivery.id = %attempt.delivery_id, attempt = attempt.attempt, result, status = outcome.status_code, "attempted");
+    tracing::debug!(delivery.id = %attempt.delivery_id, attempt = attempt.attempt, result, status = outcome.status_code, "attempted");
     if let Some(chat_id) = &attempted.moved_to
         && let Err(error) = webhook_health::update_chat(state, attempt, chat_id).await
     {

@@ -1,7 +1,7 @@
 //! A private Redis server.
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, ExitStatus};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
@@ -89,6 +89,11 @@ impl Redis {
     #[must_use]
     pub fn pid(&self) -> u32 {
         self.child.pid()
+    }
+
+    /// Waits until the server exits by itself.
+    pub async fn exited(&self) -> Option<ExitStatus> {
+        self.child.exited().await
     }
 
     /// Stops it. Persistent data is written out first.

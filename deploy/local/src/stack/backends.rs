@@ -1,14 +1,11 @@
 //! The three stores: private ones in the data directory, or those of the user's settings.
 
-use std::ffi::OsString;
-
 use anyhow::{Context, Result};
-use sandbox::clickhouse::ClickHouse;
-use sandbox::postgres::Postgres;
-use sandbox::programs::Source;
-use sandbox::redis::Redis;
-use sandbox::{Data, clickhouse, postgres, redis};
+use futures::future::join_all;
+use service::Shutdown;
 
+use super::private_store::PrivateStore;
+use super::supervise::{Shared, supervise_store};
 use super::user_settings::UserSettings;
 use crate::folder::Folder;
 use crate::progress::Progress;
@@ -23,13 +20,11 @@ pub(crate) struct Urls {
     pub(crate) clickhouse_password: String,
 }
 
-/// The stores started by this process. Dropping them stops them.
+/// The stores of this run. Dropping them stops those that this process started.
 #[derive(Debug)]
 pub(crate) struct Backends {
     pub(crate) urls: Urls,
-    postgres: Option<Postgres>,
-    redis: Option<Redis>,
-    clickhouse: Option<ClickHouse>,
+    private: Vec<PrivateStore>,
 }
 
 impl Backends {
@@ -39,24 +34,33 @@ impl Backends {
         user_settings: &UserSettings,
         progress: &Progress,
     ) -> Result<Self> {
+        let sandbox = progress.for_sandbox();
         let (postgres, redis, clickhouse) = tokio::try_join!(
-            start_postgres(folder, user_settings, progress),
-            start_redis(folder, user_settings, progress),
-            start_clickhouse(folder, user_settings, progress),
+            unless_named(user_settings, "store.url", PrivateStore::start_postgres(folder, &sandbox)),
+            unless_named(user_settings, "redis.url", PrivateStore::start_redis(folder, &sandbox)),
+            unless_named(user_settings, "warehouse.url", PrivateStore::start_clickhouse(folder, &sandbox)),
         )?;
         let named = |key: &str| user_settings.get(key).unwrap_or_default().to_owned();
-        let or_named = |url: Option<String>, key: &str| url.unwrap_or_else(|| named(key));
-        let urls = Urls {
-            postgres: or_named(postgres.as_ref().map(Postgres::url), "store.url"),
-            redis: or_named(redis.as_ref().map(Redis::url), "redis.url"),
-            clickhouse: or_named(clickhouse.as_ref().map(ClickHouse::url), "warehouse.url"),
-            clickhouse_user: clickhouse.as_ref().map_or("default", ClickHouse::user).to_owned(),
-            clickhouse_password: or_named(
-                clickhouse.as_ref().map(|one| one.password().to_owned()),
-                "warehouse.password",
-            ),
+        let mut urls = Urls {
+            postgres: named("store.url"),
+            redis: named("redis.url"),
+            clickhouse: named("warehouse.url"),
+            clickhouse_user: "default".to_owned(),
+            clickhouse_password: named("warehouse.password"),
         };
-        let started = Self { urls, postgres, redis, clickhouse };
+        let private: Vec<PrivateStore> = [postgres, redis, clickhouse].into_iter().flatten().collect();
+        for store in &private {
+            match store {
+                PrivateStore::Postgres(server, _) => urls.postgres = server.url(),
+                PrivateStore::Redis(server, _) => urls.redis = server.url(),
+                PrivateStore::ClickHouse(server, _) => {
+                    urls.clickhouse = server.url();
+                    server.user().clone_into(&mut urls.clickhouse_user);
+                    server.password().clone_into(&mut urls.clickhouse_password);
+                }
+            }
+        }
+        let started = Self { urls, private };
         progress.step("migrating the schemas");
         started.migrate(user_settings).await?;
         Ok(started)
@@ -75,74 +79,18 @@ impl Backends {
         warehouse.migrate().await.context("migrating ClickHouse")
     }
 
-    /// Stops the started stores.
-    pub(crate) async fn stop(self) -> Result<()> {
-        if let Some(redis) = self.redis {
-            redis.stop().await?;
-        }
-        if let Some(clickhouse) = self.clickhouse {
-            clickhouse.stop().await?;
-        }
-        if let Some(postgres) = self.postgres {
-            postgres.stop().await?;
-        }
-        Ok(())
+    /// Restarts the private stores when they exit, until `shutdown`, then stops them.
+    pub(crate) async fn supervise(self, folder: &Folder, file: &Shared, shutdown: &Shutdown) -> Result<()> {
+        let supervise = |store| supervise_store(store, folder, file, shutdown);
+        join_all(self.private.into_iter().map(supervise)).await.into_iter().collect()
     }
 }
 
-async fn start_postgres(
-    folder: &Folder,
+/// Starts a store unless the user's settings name one.
+async fn unless_named(
     user_settings: &UserSettings,
-    progress: &Progress,
-) -> Result<Option<Postgres>> {
-    if user_settings.get("store.url").is_some() {
-        return Ok(None);
-    }
-    let options = postgres::Options {
-        data: Data::Persistent(folder.part("postgres")),
-        port: 0,
-        max_connections: 200,
-        log: Some(folder.logs()?.join("postgres.log")),
-        source: Source::Any,
-    };
-    Ok(Some(Postgres::start(options, &progress.for_sandbox()).await?))
-}
-
-async fn start_redis(
-    folder: &Folder,
-    user_settings: &UserSettings,
-    progress: &Progress,
-) -> Result<Option<Redis>> {
-    if user_settings.get("redis.url").is_some() {
-        return Ok(None);
-    }
-    let options = redis::Options {
-        data: Data::Persistent(folder.part("redis")),
-        port: 0,
-        log: Some(folder.logs()?.join("redis.log")),
-        source: Source::Any,
-    };
-    Ok(Some(Redis::start(options, &progress.for_sandbox()).await?))
-}
-
-async fn start_clickhouse(
-    folder: &Folder,
-    user_settings: &UserSettings,
-    progress: &Progress,
-) -> Result<Option<ClickHouse>> {
-    if user_settings.get("warehouse.url").is_some() {
-        return Ok(None);
-    }
-    let http_command: Vec<OsString> = vec![std::env::current_exe()?.into(), "clickhouse-http".into()];
-    let options = clickhouse::Options {
-        data: Data::Persistent(folder.part("clickhouse")),
-        port: 0,
-        log: Some(folder.logs()?.join("clickhouse.log")),
-        source: Source::Any,
-        http_command,
-        max_concurrent: 4,
-        // Merges and recomputations may be delayed; visitors' requests must not be.
-        niceness: 5,
-    };
-    Ok(Some(ClickHouse::start(options, &progress.for_sandbox()).await?))
+    key: &str,
+    start: impl Future<Output = Result<PrivateStore>>,
+) -> Result<Option<PrivateStore>> {
+    if user_settings.get(key).is_some() { Ok(None) } else { start.await.map(Some) }
 }

@@ -2,6 +2,7 @@
 
 mod backends;
 mod locations;
+mod private_store;
 pub(crate) mod services;
 mod settings;
 mod supervise;

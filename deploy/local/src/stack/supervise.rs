@@ -1,5 +1,5 @@
-//! Supervision of the services' processes. A process that exits is restarted: at once after a long run, else after a backoff
-//! that grows while it keeps exiting early.
+//! Supervision of the processes of services and stores. A process that exits is restarted: at once after a long run, else
+//! after a backoff that grows while it keeps exiting early.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -11,6 +11,7 @@ use sandbox::child::Child;
 use service::Shutdown;
 use tokio::sync::Mutex;
 
+use super::private_store::PrivateStore;
 use crate::folder::Folder;
 use crate::stack_file::StackFile;
 
@@ -39,12 +40,12 @@ pub(crate) async fn supervise(
     file: Shared,
     shutdown: Shutdown,
 ) -> Result<()> {
-    let mut backoff = Duration::ZERO;
+    let mut backoff = Backoff::default();
     loop {
         let mut command = Command::new(std::env::current_exe()?);
         command.arg("service").args(&process.arguments);
         let child = Child::spawn(process.name, command, rustix::process::Signal::TERM, &process.log)?;
-        let began = Instant::now();
+        backoff.began();
         {
             let mut file = file.lock().await;
             for name in &process.services {
@@ -61,13 +62,72 @@ pub(crate) async fn supervise(
                 tracing::warn!(service = process.name, status, "a service process exited; restarting it");
             }
         }
-        backoff =
-            if began.elapsed() > STABLE_AFTER { Duration::ZERO } else { (backoff * 2).min(MAX_BACKOFF) };
-        #[expect(clippy::disallowed_methods, reason = "the backoff before a restart")]
-        let paused = shutdown.unless_requested(tokio::time::sleep(backoff)).await;
-        if paused.is_none() {
+        if !backoff.wait(&shutdown).await {
             return Ok(());
         }
-        backoff = backoff.max(Duration::from_millis(100));
+    }
+}
+
+/// Restarts a store on its port until `shutdown`, then stops it.
+pub(crate) async fn supervise_store(
+    mut store: PrivateStore,
+    folder: &Folder,
+    file: &Shared,
+    shutdown: &Shutdown,
+) -> Result<()> {
+    let mut backoff = Backoff::default();
+    loop {
+        backoff.began();
+        {
+            let mut file = file.lock().await;
+            if let Some(entry) = file.stores.get_mut(store.name()) {
+                entry.pid = Some(store.pid());
+            }
+            file.write(folder)?;
+        }
+        tokio::select! {
+            () = shutdown.requested() => return store.stop().await,
+            status = store.exited() => {
+                let status = status.map(|status| status.to_string()).unwrap_or_default();
+                tracing::warn!(store = store.name(), status, "a store exited; restarting it on its port");
+            }
+        }
+        loop {
+            if !backoff.wait(shutdown).await {
+                return Ok(());
+            }
+            match shutdown.unless_requested(store.restart()).await {
+                None => return Ok(()),
+                Some(Ok(())) => break,
+                Some(Err(error)) => {
+                    tracing::warn!(store = store.name(), "the store could not be restarted: {error:#}");
+                }
+            }
+        }
+        tracing::info!(store = store.name(), pid = store.pid(), "the store is ready again");
+    }
+}
+
+/// The wait before a restart.
+#[derive(Default)]
+struct Backoff {
+    wait: Duration,
+    began: Option<Instant>,
+}
+
+impl Backoff {
+    /// Notes that the process runs.
+    fn began(&mut self) {
+        self.began = Some(Instant::now());
+    }
+
+    /// Waits before the next start. Returns `false` if a shutdown was requested.
+    async fn wait(&mut self, shutdown: &Shutdown) -> bool {
+        let was_stable = self.began.take().is_some_and(|began| began.elapsed() > STABLE_AFTER);
+        self.wait = if was_stable { Duration::ZERO } else { (self.wait * 2).min(MAX_BACKOFF) };
+        #[expect(clippy::disallowed_methods, reason = "the backoff before a restart")]
+        let waited = shutdown.unless_requested(tokio::time::sleep(self.wait)).await;
+        self.wait = self.wait.max(Duration::from_millis(100));
+        waited.is_some()
     }
 }

@@ -7,20 +7,21 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 use domain::addresses::Addresses;
 use sandbox::port;
-use service::Shutdown;
+use service::{Shutdown, telemetry};
 use tokio::sync::Mutex;
 
 use super::backends::{Backends, Urls};
 use super::locations;
 use super::settings::{Secrets, Settings};
-use super::supervise::{SupervisedProcess, supervise};
+use super::supervise::{Shared, SupervisedProcess, supervise};
 use super::user_settings::UserSettings;
 use crate::arguments::Up;
 use crate::banner;
 use crate::client::Client;
 use crate::folder::Folder;
+use crate::logs;
 use crate::progress::Progress;
-use crate::stack_file::{NAMES, Service, StackFile};
+use crate::stack_file::{NAMES, Service, StackFile, Store};
 
 const SITES_DOMAIN: &str = "localhost";
 /// Enough for a first start on a slow machine.
@@ -29,20 +30,38 @@ const START_TIMEOUT: Duration = Duration::from_secs(60);
 /// Starts everything and runs until shutdown is requested.
 pub(crate) async fn up(folder: Folder, up: Up) -> Result<()> {
     let Some(_lock) = folder.lock()? else {
-        bail!("something already runs in {}; see `status`, or stop it with `down`", folder.path().display());
+        bail!("{}", folder.already_in_use());
     };
     let shutdown = Shutdown::new();
     shutdown.on_signals()?;
+    let _telemetry = telemetry::init(&log_config(), "local")?;
     let progress = Progress::new();
     let started = shutdown.unless_requested(start(&folder, &up, &progress)).await;
     let Some(started) = started else { return Ok(()) };
     let (backends, file, _ports) = started?;
-    let watched = watch(&folder, &up, file, &progress, &shutdown).await;
-    progress.step("stopping");
-    folder.remove(StackFile::NAME);
-    backends.stop().await?;
+    let shared = Shared::new(Mutex::new(file));
+    // The stores outlive the services.
+    let stores_shutdown = Shutdown::new();
+    let services = async {
+        let watched = watch(&folder, &up, &shared, &progress, &shutdown).await;
+        progress.step("stopping");
+        folder.remove(StackFile::NAME);
+        stores_shutdown.request();
+        watched
+    };
+    let (watched, stopped) = tokio::join!(services, backends.supervise(&folder, &shared, &stores_shutdown));
     progress.done();
-    watched
+    watched.and(stopped)
+}
+
+/// The runner logs restarts and rotations; the services have logs of their own.
+fn log_config() -> telemetry::Config {
+    telemetry::Config {
+        log: "warn,local=info".to_owned(),
+        format: telemetry::Format::Text,
+        otlp_endpoint: String::new(),
+        otlp_metrics_interval: Duration::ZERO,
+    }
 }
 
 /// Returns the stores, the stack file and the services' ports, which stay reserved while services may restart.
@@ -113,6 +132,7 @@ fn describe(
         http_port: ports[0],
         https_port: None,
         services,
+        stores: stores(urls)?,
         postgres_url: urls.postgres.clone(),
         redis_url: urls.redis.clone(),
         clickhouse_url: urls.clickhouse.clone(),
@@ -122,19 +142,37 @@ fn describe(
     })
 }
 
+/// Returns the stores' addresses, from their URLs.
+fn stores(urls: &Urls) -> Result<BTreeMap<String, Store>> {
+    let named = [
+        ("postgres", &urls.postgres, 5432),
+        ("redis", &urls.redis, 6379),
+        ("clickhouse", &urls.clickhouse, 8123),
+    ];
+    named
+        .into_iter()
+        .map(|(name, url, default_port)| {
+            let uri: http::Uri = url.parse().with_context(|| format!("the URL of {name}"))?;
+            let host = uri.host().with_context(|| format!("the URL of {name} has no host"))?;
+            let address = format!("{host}:{}", uri.port_u16().unwrap_or(default_port));
+            Ok((name.to_owned(), Store { pid: None, address }))
+        })
+        .collect()
+}
+
 /// Starts the services, prints the banner once they are ready, and supervises them until `shutdown`.
 async fn watch(
     folder: &Folder,
     up: &Up,
-    file: StackFile,
+    shared: &Shared,
     progress: &Progress,
     shutdown: &Shutdown,
 ) -> Result<()> {
     progress.step("starting the services");
-    let shared = Arc::new(Mutex::new(file.clone()));
+    let file = shared.lock().await.clone();
     let mut supervisors = tokio::task::JoinSet::new();
     for process in processes(folder, up)? {
-        supervisors.spawn(supervise(process, folder.clone(), Arc::clone(&shared), shutdown.clone()));
+        supervisors.spawn(supervise(process, folder.clone(), Arc::clone(shared), shutdown.clone()));
     }
     let ready = async {
         Client::new()?.until_ready(&file, START_TIMEOUT).await?;
@@ -147,7 +185,10 @@ async fn watch(
         Some(ended) = supervisors.join_next() => ended?.context("a service can't be started"),
     };
     if started.is_ok() {
-        shutdown.requested().await;
+        tokio::select! {
+            () = shutdown.requested() => {}
+            failed = logs::rotate_large(folder) => failed?,
+        }
     }
     shutdown.request();
     while let Some(ended) = supervisors.join_next().await {

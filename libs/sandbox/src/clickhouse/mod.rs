@@ -5,7 +5,7 @@ mod server;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, ExitStatus};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
@@ -121,6 +121,17 @@ impl ClickHouse {
     #[must_use]
     pub fn pid(&self) -> u32 {
         self.child.pid()
+    }
+
+    /// Returns its port on loopback.
+    #[must_use]
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Waits until the server exits by itself.
+    pub async fn exited(&self) -> Option<ExitStatus> {
+        self.child.exited().await
     }
 
     /// Stops it. Running statements may end first.

@@ -5,7 +5,7 @@ mod initialise;
 mod readiness_probe;
 
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Command, ExitStatus};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
@@ -114,6 +114,17 @@ impl Postgres {
     #[must_use]
     pub fn pid(&self) -> u32 {
         self.child.pid()
+    }
+
+    /// Returns its port on loopback.
+    #[must_use]
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// Waits until the server exits by itself.
+    pub async fn exited(&self) -> Option<ExitStatus> {
+        self.child.exited().await
     }
 
     /// Stops it. Persistent data is written out first.

@@ -3,6 +3,7 @@
 
 mod config;
 mod export;
+mod repeated_warnings;
 mod setup;
 mod state;
 mod trace_context;

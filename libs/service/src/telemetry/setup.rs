@@ -3,6 +3,7 @@
 use anyhow::Context as _;
 use tracing::field::Field;
 use tracing_subscriber::field::MakeExt as _;
+use tracing_subscriber::filter::FilterExt as _;
 use tracing_subscriber::fmt::format::{Writer, debug_fn};
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
@@ -10,6 +11,7 @@ use tracing_subscriber::{EnvFilter, Layer as _, fmt};
 
 use super::config::{Config, Format};
 use super::export::Providers;
+use super::repeated_warnings::RepeatedWarnings;
 use super::state::set_tracing;
 
 /// Initializes logging and, if configured, OTLP for this process.
@@ -26,12 +28,13 @@ pub fn init(config: &Config, service_name: &str) -> anyhow::Result<Guard> {
         Format::Text => lines.with_ansi(false).fmt_fields(debug_fn(write_field).delimited(" ")).boxed(),
         Format::Json => lines.json().flatten_event(true).boxed(),
     };
-    let subscriber = tracing_subscriber::registry().with(lines.with_filter(filter));
-    if config.otlp_endpoint.is_empty() {
-        let _already_initialized = subscriber.try_init();
+    if tracing::dispatcher::has_been_set() {
         return Ok(Guard { providers: None });
     }
-    if tracing::dispatcher::has_been_set() {
+    let repeated = RepeatedWarnings::start().context("starting the thread that counts warnings")?;
+    let subscriber = tracing_subscriber::registry().with(lines.with_filter(filter.and(repeated)));
+    if config.otlp_endpoint.is_empty() {
+        let _already_initialized = subscriber.try_init();
         return Ok(Guard { providers: None });
     }
     crate::tls::install();
