@@ -25,7 +25,7 @@ async fn postgres(dir: &Path, source: Source) -> anyhow::Result<Postgres> {
 }
 
 fn connect(postgres: &Postgres) -> Db {
-    store::connect(&Config { url: postgres.url(), max_connections: 2 }).unwrap()
+    store::connect(&Config::new(postgres.url(), 2)).unwrap()
 }
 
 async fn redis(dir: &Path) -> Redis {
@@ -91,9 +91,7 @@ async fn postgres_requires_its_password() {
     let server = Postgres::start(postgres::Options::temporary(), &Progress::silent()).await.unwrap();
     let (account, address) = server.url().split_once('@').map(|(a, b)| (a.to_owned(), b.to_owned())).unwrap();
     assert!(account.len() > 60, "{account}");
-    let wrong =
-        store::connect(&Config { url: format!("postgres://postgres:x@{address}"), max_connections: 1 })
-            .unwrap();
+    let wrong = store::connect(&Config::new(format!("postgres://postgres:x@{address}"), 1)).unwrap();
     let error = store::execute_raw(&wrong, "SELECT 1").await.unwrap_err();
     assert!(format!("{error:?}").contains("password authentication failed"), "{error:?}");
 }

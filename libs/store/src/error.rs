@@ -23,16 +23,26 @@ impl Error {
         ["40", "55P03", "23503"].iter().any(|prefix| code.starts_with(prefix))
     }
 
+    /// Returns whether Postgres accepts no writes at the moment, as during a failover or with a full disk. Reads work.
+    pub(crate) fn is_read_only(&self) -> bool {
+        let Self::Database(sqlx::Error::Database(error)) = self else { return false };
+        error.code().is_some_and(|code| code == READ_ONLY)
+    }
+
     /// Returns whether Postgres itself rejected the statement, so that it had no effect.
     pub fn is_rejected_statement(&self) -> bool {
         matches!(self, Self::Database(sqlx::Error::Database(_)))
     }
 }
 
-/// Prefixes of the SQLSTATE codes that may succeed on retry. 57: operator intervention (shutdown, starting up). 53:
-/// insufficient resources. 40: rolled back, for example after a deadlock. 55P03: a lock was not granted in time. 23503:
-/// a referenced row was deleted during the write; the retry finds it missing.
-const TRANSIENT_CODES: [&str; 5] = ["57", "53", "40", "55P03", "23503"];
+/// SQLSTATE of a write while Postgres is read-only.
+const READ_ONLY: &str = "25006";
+
+/// Prefixes of the SQLSTATE codes that may succeed on retry. 57: operator intervention (shutdown, starting up, statement
+/// timeout). 53: insufficient resources. 40: rolled back, for example after a deadlock. 55P03: a lock was not granted in
+/// time. 25P03 and 25P04: Postgres ended an idle or long transaction. 23503: a referenced row was deleted during the write; the
+/// retry finds it missing.
+const TRANSIENT_CODES: [&str; 8] = ["57", "53", "40", "55P03", "25P03", "25P04", READ_ONLY, "23503"];
 
 impl domain::Transient for Error {
     fn is_transient(&self) -> bool {

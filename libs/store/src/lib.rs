@@ -6,7 +6,6 @@
 mod account;
 mod analytics;
 pub mod blobs;
-mod cancel_safe;
 mod content;
 mod db;
 pub mod deliveries;
@@ -30,11 +29,11 @@ pub use account::{
     sign_ins, usage,
 };
 pub use analytics::{dropped_events, retention_salts, salts, sites};
-pub use cancel_safe::{CancelSafeConn, acquire_cancel_safe};
 pub use content::{archives, entries, folders, pages, resources, sitemaps, versions, views};
 pub use db::{
-    Config, Conn, Db, Tx, TxOn, acquire, acquire_detached, begin, begin_with_timeout, commit, connect,
-    connect_generic_plans, connect_with_lock_timeout, execute_raw, migrate, ping, rollback,
+    CancelSafeConn, Config, Conn, Db, PooledConn, Tx, TxOn, acquire, acquire_cancel_safe, acquire_detached,
+    begin, begin_with_timeout, commit, connect, connect_generic_plans, connect_with_lock_timeout,
+    execute_raw, migrate, ping, read_clock, rollback,
 };
 pub use error::Error;
 pub use hosting::{assets, deploys, domains, served_files, subdomain_names, subdomains, uploads};

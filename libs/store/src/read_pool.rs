@@ -50,7 +50,9 @@ impl ReadError {
     fn is_outage(&self) -> bool {
         match self {
             Self::Unavailable => true,
-            Self::Database(error) => error.is_transient() && !error.is_row_conflict(),
+            Self::Database(error) => {
+                error.is_transient() && !error.is_row_conflict() && !error.is_read_only()
+            }
         }
     }
 }
@@ -117,7 +119,7 @@ mod tests {
 
     fn unavailable() -> ReadPool {
         let url = "postgres://user@127.0.0.1:1/none".to_owned();
-        ReadPool::new(crate::connect(&crate::Config { url, max_connections: 1 }).unwrap())
+        ReadPool::new(crate::connect(&Config::new(url, 1)).unwrap())
     }
 
     #[tokio::test]
@@ -140,7 +142,7 @@ mod tests {
         assert!(pool.may_query(long_ago));
         assert!(!pool.may_query(long_ago), "another one waits for the result of the first");
         let database = sandbox::test::database().await;
-        let pool = ReadPool { db: database.db.clone(), ..pool };
+        let pool = ReadPool { db: crate::connect(&Config::new(&database.url, 2)).unwrap(), ..pool };
         *pool.open_until() = Some(long_ago);
         assert_eq!(pool.query(async |_| Ok(7)).await.unwrap(), 7);
         assert!(pool.may_query(long_ago) && pool.may_query(long_ago));

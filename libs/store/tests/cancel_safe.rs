@@ -7,7 +7,7 @@ use store::Config;
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cancelled_statement_ends_on_the_server() {
     let database = sandbox::test::database().await;
-    let config = Config { url: database.url.clone(), max_connections: 2 };
+    let config = Config::new(database.url.clone(), 2);
     let impatient = store::connect_with_lock_timeout(&config, Duration::from_secs(300)).unwrap();
     let asleep = async || -> i64 {
         let question = "select count(*) from pg_stat_activity where datname = current_database() and query like '%pg_sleep(100)%'

@@ -110,7 +110,7 @@ async fn a_purge_yields_to_a_submission_in_progress_and_the_next_one_finds_no_fo
     );
     let stored = tokio::spawn(async move {
         sqlx::query(sqlx::AssertSqlSafe(insert)).execute(&mut *submission).await?;
-        submission.commit().await
+        store::commit(submission).await
     });
     let refused = delete_account(&mut purge, ACCOUNT, noon()).await.unwrap_err();
     assert!(refused.is_transient(), "{refused}");

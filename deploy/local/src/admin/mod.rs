@@ -69,7 +69,7 @@ pub(crate) enum Command {
 /// Executes a command on the running system.
 pub(crate) async fn run(folder: Folder, command: Command) -> Result<()> {
     let file = StackFile::read(&folder)?.context("nothing runs in this directory; start it with `up`")?;
-    let db = store::connect(&store::Config { url: file.postgres_url, max_connections: 1 })?;
+    let db = store::connect(&store::Config::new(file.postgres_url, 1))?;
     let now = Clock::system().now();
     let mut tx = store::begin(&db).await?;
     match command {

@@ -67,7 +67,7 @@ impl Backends {
     }
 
     async fn migrate(&self, user_settings: &UserSettings) -> Result<()> {
-        let db = store::connect(&store::Config { url: self.urls.postgres.clone(), max_connections: 2 })?;
+        let db = store::connect(&store::Config::new(self.urls.postgres.clone(), 2))?;
         store::migrate(&db).await.context("migrating Postgres")?;
         let warehouse = warehouse::connect(&warehouse::Config {
             url: self.urls.clickhouse.clone(),

@@ -38,13 +38,13 @@ async fn create() -> Result<TestDatabase> {
     let name = format!("test_{}", COUNT.fetch_add(1, Ordering::Relaxed));
     administer(&server, &format!("CREATE DATABASE {name} TEMPLATE {TEMPLATE}")).await?;
     let url = url_of(&server, &name)?;
-    let db = store::connect(&Config { url: url.clone(), max_connections: CONNECTIONS })?;
+    let db = store::connect(&Config::new(url.clone(), CONNECTIONS))?;
     Ok(TestDatabase { url, db, name, server })
 }
 
 async fn migrate_template(server: &str) -> Result<()> {
     administer(server, &format!("CREATE DATABASE {TEMPLATE}")).await?;
-    let db = store::connect(&Config { url: url_of(server, TEMPLATE)?, max_connections: 1 })?;
+    let db = store::connect(&Config::new(url_of(server, TEMPLATE)?, 1))?;
     store::migrate(&db).await.context("migrating the template")?;
     // A template can be copied only while it has no connections.
     db.close().await;
@@ -53,7 +53,7 @@ async fn migrate_template(server: &str) -> Result<()> {
 
 /// Runs a statement over a new connection: a pool belongs to the runtime, and so to the test, that created it.
 async fn administer(server: &str, statement: &str) -> Result<()> {
-    let db = store::connect(&Config { url: server.to_owned(), max_connections: 1 })?;
+    let db = store::connect(&Config::new(server, 1))?;
     let outcome = store::execute_raw(&db, statement).await;
     db.close().await;
     outcome.with_context(|| statement.to_owned())

@@ -13,6 +13,7 @@ mod folder;
 mod killable;
 mod program;
 mod redis;
+mod silent_proxy;
 mod wait;
 
 pub use clickhouse::{TestClickHouse, clickhouse};
@@ -21,4 +22,5 @@ pub use fixtures::{TestStore, settings_for, trial};
 pub use folder::{TestFolder, folder};
 pub use killable::KillableRedis;
 pub use redis::{TestRedis, redis};
+pub use silent_proxy::SilentProxy;
 pub use wait::{eventually, until, with_timeout};

@@ -46,7 +46,7 @@ pub async fn export_submissions<'c>(
          order by created_at, id) to stdout (format csv)",
         columns.join(", ")
     );
-    let pieces = conn.copy_out_raw(&statement).await?;
+    let pieces = conn.last_statement()?.copy_out_raw(&statement).await?;
     Ok(Box::pin(pieces.map_err(Error::from)))
 }
 

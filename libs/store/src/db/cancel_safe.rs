@@ -1,24 +1,20 @@
-//! A pooled connection for futures that may be cancelled, because the client disconnects or a timeout expires.
-//!
-//! The pool takes back every dropped connection and first waits for it to finish its statement. If that statement never
-//! ends, the slot would stay occupied for a quarter of an hour.
+//! A pooled connection that is closed unless its work completed, with its transaction and its locks.
 
 use std::ops::{Deref, DerefMut};
 
-use sqlx::Postgres;
-use sqlx::pool::PoolConnection;
-
-use crate::{Conn, Db, Error};
+use super::conn::{Conn, PooledConn, acquire};
+use super::pool::Db;
+use crate::Error;
 
 /// A connection that closes on drop, with its transaction, unless [`Self::release`] was called.
 pub struct CancelSafeConn {
-    conn: PoolConnection<Postgres>,
+    conn: PooledConn,
     is_released: bool,
 }
 
 /// Takes a connection from the pool.
 pub async fn acquire_cancel_safe(db: &Db) -> Result<CancelSafeConn, Error> {
-    Ok(CancelSafeConn { conn: db.acquire().await?, is_released: false })
+    Ok(CancelSafeConn { conn: acquire(db).await?, is_released: false })
 }
 
 impl CancelSafeConn {

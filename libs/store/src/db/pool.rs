@@ -1,0 +1,125 @@
+//! Pools, and the settings of their connections.
+
+use std::ops::Deref;
+use std::time::Duration;
+
+use sqlx::Connection as _;
+use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
+use tokio::time::timeout;
+
+use super::config::Config;
+use super::last_timeout::{LastTimeout, no_answer};
+use crate::Error;
+
+/// How long a caller waits for a connection.
+const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long a pooled connection may take to answer a ping. One that doesn't is replaced.
+const PING_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// Postgres ends the session of a client whose host has vanished, with its locks, after half a minute, and the statement
+/// of a client that has closed its connection after a second. The client's own socket can't be set through sqlx: there
+/// the deadline of each statement replaces keepalives.
+const SESSION_OPTIONS: [(&str, &str); 5] = [
+    ("tcp_keepalives_idle", "10"),
+    ("tcp_keepalives_interval", "5"),
+    ("tcp_keepalives_count", "3"),
+    ("tcp_user_timeout", "20000"),
+    ("client_connection_check_interval", "1000"),
+];
+
+/// A connection pool. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Db {
+    pool: PgPool,
+    statement_timeout: Duration,
+    last_timeout: LastTimeout,
+}
+
+impl Db {
+    pub(super) fn pool(&self) -> &PgPool {
+        &self.pool
+    }
+
+    pub(super) fn statement_timeout(&self) -> Duration {
+        self.statement_timeout
+    }
+
+    pub(super) fn last_timeout(&self) -> &LastTimeout {
+        &self.last_timeout
+    }
+}
+
+/// For tests and tools, which use sqlx directly.
+impl Deref for Db {
+    type Target = PgPool;
+
+    fn deref(&self) -> &PgPool {
+        &self.pool
+    }
+}
+
+/// Returns a pool that connects on first use, so that a service can start while Postgres is down.
+pub fn connect(config: &Config) -> Result<Db, Error> {
+    open(config, config.max_connections, &[], true)
+}
+
+/// Like [`connect`], but a statement fails when it waits for a lock longer than `lock_timeout` or runs longer than
+/// twice that time, if the configured times are not shorter. So requests that wait for a lock can't occupy all
+/// connections.
+pub fn connect_with_lock_timeout(config: &Config, lock_timeout: Duration) -> Result<Db, Error> {
+    connect(&Config {
+        lock_timeout: config.lock_timeout.min(lock_timeout),
+        statement_timeout: config.statement_timeout.min(2 * lock_timeout),
+        ..config.clone()
+    })
+}
+
+/// A separate pool for a few statements that run constantly over tables of changing size. Each statement gets one
+/// generic plan that uses indexes only: a plan made for an empty table would otherwise keep scanning the full one. Idle
+/// connections are not tested before use; the caller must retry.
+pub fn connect_generic_plans(config: &Config, max_connections: u32) -> Result<Db, Error> {
+    let plans = [("plan_cache_mode", "force_generic_plan"), ("enable_seqscan", "off")];
+    open(config, max_connections, &plans, false)
+}
+
+fn open(config: &Config, connections: u32, options: &[(&str, &str)], pings: bool) -> Result<Db, Error> {
+    let last_timeout = LastTimeout::default();
+    let shared = last_timeout.clone();
+    let pool = PgPoolOptions::new()
+        .max_connections(connections)
+        .acquire_timeout(ACQUIRE_TIMEOUT)
+        .test_before_acquire(false)
+        .before_acquire(move |conn, meta| {
+            let last_timeout = shared.clone();
+            Box::pin(async move {
+                if last_timeout.is_within(meta.idle_for) {
+                    return Ok(false);
+                }
+                if !pings {
+                    return Ok(true);
+                }
+                match timeout(PING_TIMEOUT, conn.ping()).await {
+                    Ok(answer) => answer.map(|()| true),
+                    Err(_elapsed) => {
+                        last_timeout.record();
+                        tracing::warn!("a connection to postgres no longer answers and is replaced");
+                        Err(no_answer())
+                    }
+                }
+            })
+        })
+        .connect_lazy_with(connect_options(config)?.options(options.iter().copied()));
+    Ok(Db { pool, statement_timeout: config.statement_timeout, last_timeout })
+}
+
+/// JIT compilation is off: no statement here runs long enough to benefit, and when the planner overestimates a row
+/// count, compiling costs thirty times the execution.
+fn connect_options(config: &Config) -> Result<PgConnectOptions, Error> {
+    let timeouts = [
+        ("lock_timeout", config.lock_timeout),
+        ("statement_timeout", config.statement_timeout),
+        ("idle_in_transaction_session_timeout", config.idle_in_transaction_timeout),
+    ];
+    let options = config.url.parse::<PgConnectOptions>()?.options([("jit", "off")]);
+    Ok(options.options(SESSION_OPTIONS).options(timeouts.map(|(name, time)| (name, time.as_millis()))))
+}

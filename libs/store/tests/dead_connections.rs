@@ -1,0 +1,162 @@
+//! Postgres while connections die without a reset, while it is read-only, and while locks are held.
+
+use std::time::{Duration, Instant};
+
+use domain::Transient as _;
+use sandbox::test::SilentProxy;
+use store::{Config, Db, begin, read_clock};
+
+const STATEMENT_TIMEOUT: Duration = Duration::from_secs(1);
+/// The statement timeout, the margin after it, and time for a busy machine.
+const IN_TIME: Duration = Duration::from_secs(10);
+const CONNECTIONS: u32 = 3;
+
+/// Opens a pool through a proxy, with all its connections idle.
+async fn through_proxy(url: &str) -> (SilentProxy, Db) {
+    let (proxy, url) = SilentProxy::start(url).await;
+    let config = Config { statement_timeout: STATEMENT_TIMEOUT, ..Config::new(url, CONNECTIONS) };
+    let db = store::connect(&config).unwrap();
+    let mut conns = Vec::new();
+    for _ in 0..CONNECTIONS {
+        conns.push(store::acquire(&db).await.unwrap());
+    }
+    drop(conns);
+    sandbox::test::until(async || db.num_idle() == CONNECTIONS as usize).await;
+    (proxy, db)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_statement_on_a_connection_that_died_without_a_reset_ends_at_its_deadline() {
+    let database = sandbox::test::database().await;
+    let (proxy, db) = through_proxy(&database.url).await;
+    let mut conns = Vec::new();
+    for _ in 0..CONNECTIONS {
+        conns.push(begin(&db).await.unwrap());
+    }
+    proxy.swallow();
+    let started = Instant::now();
+    for mut tx in conns {
+        let error = read_clock(&mut tx).await.unwrap_err();
+        assert!(error.is_transient(), "{error}");
+        let at_once = Instant::now();
+        assert!(
+            read_clock(&mut tx).await.is_err() && at_once.elapsed() < STATEMENT_TIMEOUT,
+            "no second wait"
+        );
+    }
+    assert!(started.elapsed() < IN_TIME * CONNECTIONS, "{:?}", started.elapsed());
+    proxy.pass();
+    // The slots are free again, all of them.
+    let mut conns = Vec::new();
+    for _ in 0..CONNECTIONS {
+        let mut conn = sandbox::test::eventually(async || store::acquire(&db).await.ok()).await;
+        read_clock(&mut conn).await.unwrap();
+        conns.push(conn);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn connections_that_died_while_idle_are_replaced_together() {
+    let database = sandbox::test::database().await;
+    let (proxy, db) = through_proxy(&database.url).await;
+    proxy.swallow();
+    proxy.pass();
+    let started = Instant::now();
+    let mut conns = Vec::new();
+    for _ in 0..CONNECTIONS {
+        let mut conn = store::acquire(&db).await.unwrap();
+        read_clock(&mut conn).await.unwrap();
+        conns.push(conn);
+    }
+    // One ping of two seconds finds out for all of them.
+    assert!(started.elapsed() < Duration::from_secs(4), "{:?}", started.elapsed());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_connection_that_dies_on_its_way_back_to_the_pool_frees_its_slot() {
+    let database = sandbox::test::database().await;
+    let (proxy, db) = through_proxy(&database.url).await;
+    let mut conns = Vec::new();
+    for _ in 0..CONNECTIONS {
+        conns.push(begin(&db).await.unwrap());
+    }
+    proxy.swallow();
+    drop(conns);
+    proxy.pass();
+    let mut conns = Vec::new();
+    for _ in 0..CONNECTIONS {
+        conns.push(sandbox::test::eventually(async || store::acquire(&db).await.ok()).await);
+    }
+}
+
+#[tokio::test]
+async fn a_dropped_transaction_is_rolled_back_before_its_connection_is_used_again() {
+    let database = sandbox::test::database().await;
+    let db = store::connect(&Config::new(&database.url, 1)).unwrap();
+    let mut tx = begin(&db).await.unwrap();
+    sqlx::query("create table kept (id int)").execute(&mut *tx).await.unwrap();
+    drop(tx);
+    let exists = "select to_regclass('kept') is not null or pg_current_xact_id_if_assigned() is not null";
+    assert!(!sqlx::query_scalar::<_, bool>(exists).fetch_one(&db).await.unwrap());
+    let mut conn = store::acquire(&db).await.unwrap();
+    let tx = store::begin_with_timeout(&mut conn, IN_TIME).await.unwrap();
+    drop(tx);
+    assert!(read_clock(&mut conn).await.is_err(), "a borrowed connection with an open transaction is closed");
+}
+
+#[tokio::test]
+async fn a_read_only_postgres_is_a_transient_error() {
+    let database = sandbox::test::database().await;
+    store::execute_raw(&database.db, "do $$ begin execute format('alter database %I set default_transaction_read_only = on', current_database()); end $$")
+        .await
+        .unwrap();
+    let db = store::connect(&Config::new(&database.url, 1)).unwrap();
+    let error = store::execute_raw(&db, "create table t ()").await.unwrap_err();
+    assert!(error.is_transient() && error.to_string().contains("read-only"), "{error}");
+}
+
+#[tokio::test]
+async fn a_lock_of_another_transaction_and_an_idle_one_end_in_time() {
+    let database = sandbox::test::database().await;
+    let short = Duration::from_millis(200);
+    let config =
+        Config { lock_timeout: short, idle_in_transaction_timeout: short, ..Config::new(&database.url, 2) };
+    let db = store::connect(&config).unwrap();
+    let mut holder = begin(&database.db).await.unwrap();
+    sqlx::query("lock table accounts").execute(&mut *holder).await.unwrap();
+    let mut waiting = begin(&db).await.unwrap();
+    let error = sqlx::query("select from accounts").execute(&mut *waiting).await.unwrap_err();
+    assert!(store::Error::from(error).is_transient());
+    let mut idle = begin(&db).await.unwrap();
+    sandbox::test::until(async || {
+        let idle = "select count(*) from pg_stat_activity
+                    where datname = current_database() and state like 'idle in transaction' and pid <> pg_backend_pid()";
+        // The holder of the lock is idle too, and stays: its pool has another limit.
+        sqlx::query_scalar::<_, i64>(idle).fetch_one(&database.db).await.unwrap() == 1
+    })
+    .await;
+    let error = read_clock(&mut idle).await.unwrap_err();
+    assert!(error.is_transient(), "{error}");
+}
+
+#[tokio::test]
+async fn postgres_watches_the_sockets_of_its_clients() {
+    let database = sandbox::test::database().await;
+    for (name, value) in [
+        ("tcp_keepalives_idle", "10"),
+        ("tcp_keepalives_interval", "5"),
+        ("tcp_keepalives_count", "3"),
+        ("tcp_user_timeout", "20s"),
+        ("client_connection_check_interval", "1s"),
+        ("idle_in_transaction_session_timeout", "1min"),
+        ("statement_timeout", "1min"),
+        ("lock_timeout", "1min"),
+    ] {
+        let shown: String = sqlx::query_scalar("select current_setting($1)")
+            .bind(name)
+            .fetch_one(&database.db)
+            .await
+            .unwrap();
+        assert_eq!(shown, value, "{name}");
+    }
+}
