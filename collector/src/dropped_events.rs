@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, DurationRound as _, TimeDelta, Utc};
 use domain::tracking::Dropped;
-use service::{Clock, Shutdown, metrics};
+use service::{Clock, Rounds, Shutdown, metrics};
 use store::Db;
 use store::dropped_events::DroppedEvents as DroppedEventsRow;
 use uuid::Uuid;
@@ -44,11 +44,16 @@ impl DroppedEvents {
     }
 
     /// Flushes the sums every `interval`, and once more at shutdown.
-    pub(crate) async fn run(self, interval: Duration, shutdown: Shutdown) -> anyhow::Result<()> {
+    pub(crate) async fn run(
+        self,
+        interval: Duration,
+        rounds: Rounds,
+        shutdown: Shutdown,
+    ) -> anyhow::Result<()> {
         let mut ticks = service::ticks_after(interval, interval);
         loop {
             let stopped = shutdown.unless_requested(ticks.tick()).await.is_none();
-            if let Err(error) = self.flush().await {
+            if let Err(error) = rounds.watch(self.flush()).await {
                 tracing::warn!(%error, "flushing the counts of dropped events failed: retrying");
             }
             if stopped {

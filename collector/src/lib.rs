@@ -18,7 +18,7 @@ use std::time::Duration;
 use cache::Bus;
 use contract::Signal;
 use service::config::ExposeSecret;
-use service::{Clock, Lifecycle, Listeners, Readiness, Rng, Shutdown};
+use service::{Clock, Lifecycle, Listeners, Readiness, Rng, Rounds, Shutdown};
 use store::read_pool::ReadPool;
 use web::EdgeTrust;
 
@@ -91,7 +91,11 @@ pub async fn run(config: Config, listeners: Listeners, shutdown: Shutdown) -> an
     let mut lifecycle = Lifecycle::new(shutdown.clone());
     lifecycle.spawn("salts", derive_visitor_id.rotate_salts(shutdown.clone()));
     lifecycle.spawn("rate limit", rate_limit.share_counts(clock, shutdown.clone()));
-    lifecycle.spawn("dropped events", dropped_events.run(collector.drop_flush_interval, shutdown.clone()));
+    let flushes = Rounds::new(&readiness, "dropped events", collector.drop_flush_interval);
+    lifecycle.spawn(
+        "dropped events",
+        dropped_events.run(collector.drop_flush_interval, flushes, shutdown.clone()),
+    );
     lifecycle.spawn("site invalidation", find_site.listen(bus, shutdown.clone()));
     // These end one after the other: when the intake has ended, the journal is dropped and the writer ends, and then the
     // shipper.

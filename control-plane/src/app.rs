@@ -12,7 +12,7 @@ use domain::addresses::Addresses;
 use domain::encryption::MasterKey;
 use domain::keys::Pepper;
 use service::config::ExposeSecret;
-use service::{Check, Clock, Rng, Shutdown};
+use service::{Check, Clock, Rng, Rounds, Shutdown};
 use warehouse::Warehouse;
 use web::{EdgeTrust, Problem};
 
@@ -82,6 +82,8 @@ pub struct AppInner {
 
 /// How long the relay leaves a new outbox row to the process that wrote it.
 const RELAY_DELAY: TimeDelta = TimeDelta::seconds(1);
+/// Interval at which Postgres is pinged, to report it.
+pub(crate) const PING_INTERVAL: Duration = Duration::from_secs(1);
 
 impl Deref for App {
     type Target = AppInner;
@@ -170,17 +172,8 @@ impl App {
             rows.push(store::outbox::insert_signal(&mut tx, signal, now, now + RELAY_DELAY).await?);
         }
         store::commit(tx).await.map_err(Problem::commit_failed)?;
-        let mut sent = Vec::new();
-        for (signal, row) in signals.iter().zip(rows) {
-            match self.bus.publish(signal).await {
-                Ok(()) => sent.push(row),
-                Err(error) => {
-                    tracing::warn!(%error, "failed to publish a signal; the outbox will deliver it");
-                }
-            }
-        }
-        if !sent.is_empty() {
-            tokio::spawn(delete_sent(self.db.clone(), sent));
+        if !signals.is_empty() && self.publish(&signals).await {
+            tokio::spawn(delete_sent(self.db.clone(), rows));
         }
         Ok(())
     }
@@ -188,19 +181,31 @@ impl App {
     /// Commits a transaction that has written its own outbox rows, and publishes these signals to speed them up.
     pub async fn commit_and_send(&self, tx: store::Tx, signals: Vec<Signal>) -> Result<(), Problem> {
         store::commit(tx).await.map_err(Problem::commit_failed)?;
-        for signal in &signals {
-            if let Err(error) = self.bus.publish(signal).await {
-                tracing::warn!(%error, "failed to publish a signal; the outbox will deliver it");
-            }
+        if !signals.is_empty() {
+            self.publish(&signals).await;
         }
         Ok(())
     }
 
-    /// Pings Postgres every second and updates the readiness check, until `shutdown`.
-    pub async fn watch_postgres(self, check: Check, shutdown: Shutdown) -> anyhow::Result<()> {
-        let mut ticks = tokio::time::interval(Duration::from_secs(1));
+    /// Returns whether the signals were published.
+    async fn publish(&self, signals: &[Signal]) -> bool {
+        let published = self.bus.publish_all(signals).await;
+        if let Err(error) = &published {
+            tracing::warn!(%error, signals = signals.len(), "failed to publish signals; the outbox will deliver them");
+        }
+        published.is_ok()
+    }
+
+    /// Pings Postgres and updates the readiness check, until `shutdown`.
+    pub async fn watch_postgres(
+        self,
+        check: Check,
+        rounds: Rounds,
+        shutdown: Shutdown,
+    ) -> anyhow::Result<()> {
+        let mut ticks = tokio::time::interval(PING_INTERVAL);
         while shutdown.unless_requested(ticks.tick()).await.is_some() {
-            match store::ping(&self.db).await {
+            match rounds.watch(store::ping(&self.db)).await {
                 Ok(()) => check.ok(),
                 Err(error) => check.failed(error.to_string()),
             }

@@ -24,7 +24,7 @@ mod uploads;
 
 use anyhow::Context;
 use axum::Router;
-use service::{Lifecycle, Listeners, Readiness, Shutdown};
+use service::{Lifecycle, Listeners, Readiness, Rounds, Shutdown};
 
 pub use app::App;
 pub use config::{Config, DEFAULTS};
@@ -35,10 +35,9 @@ pub async fn run(config: Config, listeners: Listeners, shutdown: Shutdown) -> an
     let app = App::new(&config).context("control-plane")?;
     let mut lifecycle = Lifecycle::new(shutdown.clone());
     lifecycle.spawn("api", service::http::serve(listeners.main, router(&app), shutdown.clone()));
-    lifecycle.spawn(
-        "postgres check",
-        app.clone().watch_postgres(readiness.register("postgres"), shutdown.clone()),
-    );
+    let (check, rounds) =
+        (readiness.register_store("postgres"), Rounds::new(&readiness, "postgres check", app::PING_INTERVAL));
+    lifecycle.spawn("postgres check", app.clone().watch_postgres(check, rounds, shutdown.clone()));
     lifecycle.spawn_last("ops", service::ops::serve(listeners.ops, readiness, lifecycle.drained()));
     lifecycle.run(config::GRACE).await?;
     Ok(())

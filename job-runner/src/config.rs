@@ -128,6 +128,10 @@ pub(crate) struct Purge {
     pub(crate) erase_interval: Duration,
     #[serde(with = "service::config::duration")]
     pub(crate) spam_retention: Duration,
+    #[serde(with = "service::config::duration")]
+    pub(crate) statement_timeout: Duration,
+    #[serde(with = "service::config::duration")]
+    pub(crate) idle_in_transaction_timeout: Duration,
 }
 
 #[derive(Debug, Clone, Deserialize)]

@@ -15,7 +15,7 @@ use domain::concurrency::ResponseSpeed;
 use due_webhooks::{DueSignal, DueWebhooks};
 use futures::{FutureExt, StreamExt};
 use queue::InProcessQueue;
-use service::{Shutdown, ticks};
+use service::{Rounds, Shutdown, ticks};
 use store::deliveries::{self, Attempt, ClaimLimit, Lease};
 use tokio::sync::{mpsc, oneshot};
 use tracing::Instrument;
@@ -32,9 +32,22 @@ const LEASE_MARGIN: Duration = Duration::from_secs(15);
 struct ClaimedAttempt {
     attempt: Attempt,
     permit: AttemptPermit,
+    /// How long the delivery was overdue when it was claimed.
+    delay: Duration,
 }
 
-pub(crate) async fn run(state: JobState, config: Webhooks, shutdown: Shutdown) -> anyhow::Result<()> {
+/// The loops of this module, watched for readiness.
+pub(crate) struct Watched {
+    pub(crate) claims: Rounds,
+    pub(crate) completions: Rounds,
+}
+
+pub(crate) async fn run(
+    state: JobState,
+    config: Webhooks,
+    watched: Watched,
+    shutdown: Shutdown,
+) -> anyhow::Result<()> {
     let queue = InProcessQueue::new("deliveries");
     let (completed, completions) = mpsc::unbounded_channel();
     let handler = {
@@ -42,11 +55,12 @@ pub(crate) async fn run(state: JobState, config: Webhooks, shutdown: Shutdown) -
         move |claimed| run_attempt(state.clone(), timeout, claimed, completed.clone())
     };
     let storing =
-        tokio::spawn(completions::run(state.clone(), LEASE_MARGIN, config.batch_window, completions));
+        tokio::spawn(completions::run(state.clone(), watched.completions, config.batch_window, completions));
     let mut claimer = Claimer {
         limiter: ConcurrencyLimiter::new(config.max_concurrent, config.max_concurrent_per_webhook),
         due: DueWebhooks::default(),
         queue: queue.clone(),
+        rounds: watched.claims,
         state: state.clone(),
         config,
     };
@@ -77,16 +91,18 @@ async fn run_attempt(
     claimed: ClaimedAttempt,
     completed: mpsc::UnboundedSender<Completion>,
 ) {
-    let ClaimedAttempt { attempt, mut permit } = claimed;
+    let ClaimedAttempt { attempt, mut permit, delay } = claimed;
     let span = tracing::info_span!("delivery", delivery.id = %attempt.delivery_id);
     service::telemetry::continue_from(&span, attempt.traceparent.as_deref());
     let started = std::time::Instant::now();
     let result = jobs::webhooks::deliver(&state, &attempt).instrument(span).await;
-    permit.record_response(ResponseSpeed::of(started.elapsed(), timeout));
+    let (elapsed, is_answered) = (started.elapsed(), result.outcome.status_code.is_some());
+    permit.record_response(ResponseSpeed::of(elapsed, timeout, is_answered), elapsed, delay);
     let (stored, is_stored) = oneshot::channel();
     let at = result.outcome.at;
     let (delivery_id, number) = (attempt.delivery_id, attempt.attempt);
-    let completion = Completion { delivery_id, attempt: number, outcome: result.outcome, stored };
+    let give_up_at = tokio::time::Instant::now() + LEASE_MARGIN;
+    let completion = Completion { delivery_id, attempt: number, outcome: result.outcome, stored, give_up_at };
     let _receiver_dropped = completed.send(completion);
     // The permit counts in total until the result is stored or given up, so that attempts don't outrun the writer.
     let _stored_or_given_up = is_stored.await;
@@ -108,6 +124,7 @@ struct Claimer {
     state: JobState,
     config: Webhooks,
     queue: InProcessQueue<ClaimedAttempt>,
+    rounds: Rounds,
     limiter: ConcurrencyLimiter,
     due: DueWebhooks,
 }
@@ -136,7 +153,8 @@ impl Claimer {
                 }
             }
             let (polls, started) = (signal == DueSignal::Any, std::time::Instant::now());
-            let claimed = self.claim_all(polls).await;
+            let rounds = self.rounds.clone();
+            let claimed = rounds.watch(self.claim_all(polls)).await;
             if polls {
                 // With thousands of webhooks waiting for retries, a poll is slow; polls take at most a tenth of the time.
                 let pause = if claimed.is_ok() {
@@ -208,8 +226,9 @@ impl Claimer {
         for attempt in attempts {
             let permit = self.limiter.acquire(attempt.webhook_id);
             let id = format!("delivery:{}:{}", attempt.delivery_id, attempt.attempt);
+            let delay = (self.state.clock.now() - attempt.due_at).to_std().unwrap_or_default();
             // Fails only during shutdown; then the delivery is due again when its lease expires.
-            let _worker_ended = self.queue.start(id, ClaimedAttempt { attempt, permit });
+            let _worker_ended = self.queue.start(id, ClaimedAttempt { attempt, permit, delay });
         }
     }
 }

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use service::{Shutdown, every, metrics, ticks};
+use service::{Rounds, Shutdown, every, metrics, ticks};
 use store::Conn;
 
 use crate::config::Cleanup;
@@ -15,19 +15,29 @@ const ARCHIVES: i64 = 100;
 /// Stored responses deleted by one statement.
 const RESPONSES: i64 = 1_000;
 
-pub(crate) async fn archives(state: JobState, config: Cleanup, shutdown: Shutdown) -> anyhow::Result<()> {
+pub(crate) async fn archives(
+    state: JobState,
+    config: Cleanup,
+    rounds: Rounds,
+    shutdown: Shutdown,
+) -> anyhow::Result<()> {
     let (counter, delete) = ("job_runner_archives_deleted_total", store::archives::delete_expired);
-    every("archives", ticks(config.cleanup_interval), &shutdown, || {
-        delete_expired(&state, config.retention, ARCHIVES, counter, delete)
+    every(&rounds, ticks(config.cleanup_interval), &shutdown, || {
+        delete_expired(&state, &rounds, config.retention, ARCHIVES, counter, delete)
     })
     .await
 }
 
-pub(crate) async fn idempotency(state: JobState, config: Cleanup, shutdown: Shutdown) -> anyhow::Result<()> {
+pub(crate) async fn idempotency(
+    state: JobState,
+    config: Cleanup,
+    rounds: Rounds,
+    shutdown: Shutdown,
+) -> anyhow::Result<()> {
     let (counter, delete) =
         ("job_runner_idempotency_records_deleted_total", store::idempotency::delete_expired);
-    every("idempotency", ticks(config.cleanup_interval), &shutdown, || {
-        delete_expired(&state, config.retention, RESPONSES, counter, delete)
+    every(&rounds, ticks(config.cleanup_interval), &shutdown, || {
+        delete_expired(&state, &rounds, config.retention, RESPONSES, counter, delete)
     })
     .await
 }
@@ -35,14 +45,16 @@ pub(crate) async fn idempotency(state: JobState, config: Cleanup, shutdown: Shut
 /// Deletes all rows older than `retention`, `limit` rows by one statement, and counts them.
 pub(crate) async fn delete_expired(
     state: &JobState,
+    rounds: &Rounds,
     retention: Duration,
     limit: i64,
     counter: &'static str,
     delete: impl AsyncFn(&mut Conn, DateTime<Utc>, i64) -> Result<u64, store::Error>,
 ) -> Result<(), store::Error> {
     let before = state.clock.now() - retention;
-    let mut conn = store::acquire(&state.db).await?;
+    let mut conn = store::acquire(&state.maintenance_db).await?;
     loop {
+        rounds.progress();
         let deleted = delete(&mut conn, before, limit).await?;
         metrics::counter(counter).add(deleted, &[]);
         if deleted < limit.unsigned_abs() {

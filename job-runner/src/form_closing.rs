@@ -2,7 +2,7 @@
 //! while no job-runner ran is handled later, and of several job-runners only one handles each form.
 
 use domain::Transient;
-use service::{Shutdown, every, metrics, ticks};
+use service::{Rounds, Shutdown, every, metrics, ticks};
 use store::forms::{close_form, list_closing};
 use store::submissions::WriteContext;
 use uuid::Uuid;
@@ -13,18 +13,24 @@ use crate::state::JobState;
 /// Forms listed by one query.
 const BATCH: i64 = 100;
 
-pub(crate) async fn run(state: JobState, config: Polling, shutdown: Shutdown) -> anyhow::Result<()> {
-    every("form_closing", ticks(config.poll_interval), &shutdown, || close_due(&state)).await
+pub(crate) async fn run(
+    state: JobState,
+    config: Polling,
+    rounds: Rounds,
+    shutdown: Shutdown,
+) -> anyhow::Result<()> {
+    every(&rounds, ticks(config.poll_interval), &shutdown, || close_due(&state, &rounds)).await
 }
 
 /// Closes each form in a transaction of its own, so that a failing one blocks no other.
-async fn close_due(state: &JobState) -> Result<(), store::Error> {
+async fn close_due(state: &JobState, rounds: &Rounds) -> Result<(), store::Error> {
     loop {
         let mut conn = store::acquire(&state.db).await?;
         let forms = list_closing(&mut conn, state.clock.now(), BATCH).await?;
         drop(conn);
         let mut closed_count = 0;
         for (account_id, id) in &forms {
+            rounds.progress();
             match close(state, *account_id, *id).await {
                 Ok(closed) => closed_count += usize::from(closed),
                 Err(error) if error.is_transient() => return Err(error),

@@ -4,6 +4,7 @@
 //! to the queue, sweeps find due work that an emptied queue or a killed worker left behind, and [`dispatch`] runs jobs.
 //! Webhook deliveries are claimed directly in Postgres ([`deliveries`]).
 
+mod clock_sync;
 mod config;
 mod deliveries;
 mod dispatch;
@@ -17,9 +18,14 @@ mod retention;
 mod state;
 mod sweep;
 
+use std::time::Duration;
+
 use anyhow::Context;
-use service::{Lifecycle, Listeners, Readiness, Shutdown};
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use service::{Lifecycle, Listeners, Readiness, Rounds, Shutdown};
 use state::JobState;
+use tokio::sync::watch;
 
 pub use config::{Config, DEFAULTS};
 
@@ -28,28 +34,67 @@ pub async fn run(config: Config, listeners: Listeners, shutdown: Shutdown) -> an
     let readiness = Readiness::new(&shutdown);
     let state = JobState::new(&config).await.context("job-runner")?;
     let mut lifecycle = Lifecycle::new(shutdown.clone());
-    let check = readiness.register("postgres");
-    lifecycle.spawn("relay", relay::run(state.clone(), config.outbox.poll_interval, check, shutdown.clone()));
-    lifecycle.spawn("deliveries", deliveries::run(state.clone(), config.webhooks, shutdown.clone()));
-    lifecycle.spawn("purge", sweep::purge(state.clone(), shutdown.clone()));
-    lifecycle.spawn("garbage_collection", sweep::collect_garbage(state.clone(), shutdown.clone()));
-    lifecycle.spawn("orphan_scan", sweep::delete_orphans(state.clone(), shutdown.clone()));
-    if state.mailer.is_some() {
-        lifecycle.spawn("mail", sweep::mail(state.clone(), config.mail, shutdown.clone()));
+    let rounds = |task, interval| Rounds::new(&readiness, task, interval);
+    let (synced, is_synced) = watch::channel(false);
+    let watched = (rounds("clock", clock_sync::INTERVAL), readiness.register_store("postgres"));
+    lifecycle.spawn("clock", clock_sync::run(state.clone(), synced, watched, shutdown.clone()));
+    let components = components(&state, config, &rounds, &shutdown);
+    for (name, component) in components {
+        lifecycle.spawn(name, clock_sync::after_sync(is_synced.clone(), shutdown.clone(), component));
     }
-    lifecycle.spawn("idempotency", expiry::idempotency(state.clone(), config.idempotency, shutdown.clone()));
-    lifecycle.spawn("publishing", publishing::run(state.clone(), config.publishing, shutdown.clone()));
-    lifecycle.spawn("form_closing", form_closing::run(state.clone(), config.form_closing, shutdown.clone()));
-    lifecycle.spawn("archives", expiry::archives(state.clone(), config.archives, shutdown.clone()));
-    let links = retention::visitor_id_links(state.clone(), config.visitor_id_links, shutdown.clone());
-    lifecycle.spawn("visitor_id_links", links);
-    let erasing = retention::erase_deleted(state.clone(), config.purge.erase_interval, shutdown.clone());
-    lifecycle.spawn("erase_deleted", erasing);
-    lifecycle.spawn("dispatch", dispatch::run(state, shutdown.clone()));
     let fallback =
         axum::Router::new().fallback(async || "the job-runner serves no requests; see its ops port\n");
     lifecycle.spawn("listener", service::http::serve(listeners.main, fallback, shutdown));
     lifecycle.spawn_last("ops", service::ops::serve(listeners.ops, readiness, lifecycle.drained()));
     lifecycle.run(config::SHUTDOWN_TIMEOUT).await?;
     Ok(())
+}
+
+type Component = (&'static str, BoxFuture<'static, anyhow::Result<()>>);
+
+/// Returns every task that works on Postgres.
+fn components(
+    state: &JobState,
+    config: Config,
+    rounds: &dyn Fn(&'static str, Duration) -> Rounds,
+    shutdown: &Shutdown,
+) -> Vec<Component> {
+    let (state, stop) = (|| state.clone(), || shutdown.clone());
+    let (purge, garbage) = (&config.purge, &config.garbage_collection);
+    let deliveries = deliveries::Watched {
+        claims: rounds("deliveries", config.webhooks.poll_interval),
+        completions: rounds("completions", config.webhooks.batch_window),
+    };
+    let relaying = rounds("relay", config.outbox.poll_interval);
+    let purging = rounds("purge", purge.poll_interval);
+    let collecting = rounds("garbage_collection", garbage.poll_interval);
+    let scanning = rounds("orphan_scan", garbage.orphan_scan_interval);
+    let erasing = rounds("erase_deleted", purge.erase_interval);
+    let idempotency = rounds("idempotency", config.idempotency.cleanup_interval);
+    let publishing = rounds("publishing", config.publishing.poll_interval);
+    let closing = rounds("form_closing", config.form_closing.poll_interval);
+    let archives = rounds("archives", config.archives.cleanup_interval);
+    let links = rounds("visitor_id_links", config.visitor_id_links.cleanup_interval);
+    let mut components: Vec<Component> = vec![
+        ("relay", relay::run(state(), config.outbox.poll_interval, relaying, stop()).boxed()),
+        ("deliveries", deliveries::run(state(), config.webhooks, deliveries, stop()).boxed()),
+        ("purge", sweep::purge(state(), purging, stop()).boxed()),
+        ("garbage_collection", sweep::collect_garbage(state(), collecting, stop()).boxed()),
+        ("orphan_scan", sweep::delete_orphans(state(), scanning, stop()).boxed()),
+        ("idempotency", expiry::idempotency(state(), config.idempotency, idempotency, stop()).boxed()),
+        ("publishing", publishing::run(state(), config.publishing, publishing, stop()).boxed()),
+        ("form_closing", form_closing::run(state(), config.form_closing, closing, stop()).boxed()),
+        ("archives", expiry::archives(state(), config.archives, archives, stop()).boxed()),
+        (
+            "visitor_id_links",
+            retention::visitor_id_links(state(), config.visitor_id_links, links, stop()).boxed(),
+        ),
+        ("erase_deleted", retention::erase_deleted(state(), erasing, stop()).boxed()),
+        ("dispatch", dispatch::run(state(), stop()).boxed()),
+    ];
+    if state().mailer.is_some() {
+        let mailing = rounds("mail", config.mail.poll_interval);
+        components.push(("mail", sweep::mail(state(), config.mail, mailing, stop()).boxed()));
+    }
+    components
 }

@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use contract::Signal;
-use service::{Shutdown, metrics};
+use service::{Rounds, Shutdown, metrics};
 use store::pages::{find_next_due, publish_due};
 
 use crate::config::Polling;
@@ -18,7 +18,12 @@ const BATCH: i64 = 200;
 /// Minimum pause between two polls: a due page may be locked by another job-runner for a moment.
 const MIN_PAUSE: Duration = Duration::from_millis(20);
 
-pub(crate) async fn run(state: JobState, config: Polling, shutdown: Shutdown) -> anyhow::Result<()> {
+pub(crate) async fn run(
+    state: JobState,
+    config: Polling,
+    rounds: Rounds,
+    shutdown: Shutdown,
+) -> anyhow::Result<()> {
     let max_pause = config.poll_interval.max(MIN_PAUSE);
     let mut pause = Duration::ZERO;
     while shutdown
@@ -26,7 +31,7 @@ pub(crate) async fn run(state: JobState, config: Polling, shutdown: Shutdown) ->
         .await
         .is_some()
     {
-        pause = match shutdown.unless_requested(publish(&state)).await {
+        pause = match shutdown.unless_requested(rounds.watch(publish(&state, &rounds))).await {
             None => return Ok(()),
             Some(Ok(until_next)) => until_next.unwrap_or(config.poll_interval).clamp(MIN_PAUSE, max_pause),
             Some(Err(error)) => {
@@ -39,8 +44,9 @@ pub(crate) async fn run(state: JobState, config: Polling, shutdown: Shutdown) ->
 }
 
 /// Publishes all due pages. Returns the time until the next page is due.
-async fn publish(state: &JobState) -> anyhow::Result<Option<Duration>> {
+async fn publish(state: &JobState, rounds: &Rounds) -> anyhow::Result<Option<Duration>> {
     loop {
+        rounds.progress();
         let mut tx = store::begin(&state.db).await?;
         let published = publish_due(&mut tx, state.clock.now(), BATCH).await?;
         if published == 0 {

@@ -9,7 +9,7 @@ use cache::BusEvent;
 use contract::Signal;
 use futures::{FutureExt, StreamExt};
 use queue::Task;
-use service::{Check, Shutdown, ticks};
+use service::{Rounds, Shutdown, ticks};
 use store::outbox;
 
 use crate::state::JobState;
@@ -22,7 +22,7 @@ const UNREADABLE_DELAY: chrono::TimeDelta = chrono::TimeDelta::hours(1);
 pub(crate) async fn run(
     state: JobState,
     poll_interval: Duration,
-    check: Check,
+    rounds: Rounds,
     shutdown: Shutdown,
 ) -> anyhow::Result<()> {
     let mut events = std::pin::pin!(state.bus.subscribe());
@@ -39,20 +39,20 @@ pub(crate) async fn run(
                 while let Some(Some(_)) = events.next().now_or_never() {}
             }
         }
-        match relay_due(&state).await {
-            Ok(()) => check.ok(),
-            Err(error) => {
-                check.failed(format!("{error:#}"));
-                tracing::warn!(error = format!("{error:#}"), "relaying the outbox failed and is retried");
-            }
+        if let Err(error) = rounds.watch(relay_due(&state, &rounds)).await {
+            tracing::warn!(error = format!("{error:#}"), "relaying the outbox failed and is retried");
         }
     }
 }
 
 /// Relays until no due row is left or the queue is full.
-async fn relay_due(state: &JobState) -> anyhow::Result<()> {
-    while relay_signals(state).await? == BATCH {}
-    while relay_jobs(state).await? == BATCH {}
+async fn relay_due(state: &JobState, rounds: &Rounds) -> anyhow::Result<()> {
+    while relay_signals(state).await? == BATCH {
+        rounds.progress();
+    }
+    while relay_jobs(state).await? == BATCH {
+        rounds.progress();
+    }
     Ok(())
 }
 
@@ -60,14 +60,15 @@ async fn relay_signals(state: &JobState) -> anyhow::Result<i64> {
     let now = state.clock.now();
     let mut tx = store::begin(&state.db).await?;
     let due = outbox::lock_signals(&mut tx, now, BATCH).await?;
-    let mut relayed = Vec::new();
-    for row in &due {
-        match &row.message {
-            Some(signal) => state.bus.publish(signal).await?,
-            None => tracing::error!(row = row.id, "dropped an outbox signal that this version can't parse"),
-        }
-        relayed.push(row.id);
+    if due.is_empty() {
+        return Ok(0);
     }
+    let (relayed, messages): (Vec<i64>, Vec<_>) = due.into_iter().map(|row| (row.id, row.message)).unzip();
+    let signals: Vec<Signal> = messages.into_iter().flatten().collect();
+    if signals.len() < relayed.len() {
+        tracing::error!(rows = ?relayed, "dropped outbox signals that this version can't parse");
+    }
+    state.bus.publish_all(&signals).await?;
     outbox::delete(&mut tx, &relayed).await?;
     store::commit(tx).await?;
     Ok(i64::try_from(relayed.len())?)

@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use service::{Shutdown, every, ticks_after};
+use service::{Rounds, Shutdown, every, ticks_after};
 
 use crate::config::Cleanup;
 use crate::state::JobState;
@@ -17,21 +17,19 @@ const MAX_FIRST_DELAY: Duration = Duration::from_secs(600);
 pub(crate) async fn visitor_id_links(
     state: JobState,
     config: Cleanup,
+    rounds: Rounds,
     shutdown: Shutdown,
 ) -> anyhow::Result<()> {
     let interval = config.cleanup_interval;
-    every("visitor_id_links", ticks_after(interval.min(MAX_FIRST_DELAY), interval), &shutdown, || {
+    every(&rounds, ticks_after(interval.min(MAX_FIRST_DELAY), interval), &shutdown, || {
         state.warehouse.expire_visitor_links(state.clock.now() - config.retention)
     })
     .await
 }
 
-pub(crate) async fn erase_deleted(
-    state: JobState,
-    interval: Duration,
-    shutdown: Shutdown,
-) -> anyhow::Result<()> {
-    every("erase_deleted", ticks_after(interval.min(MAX_FIRST_DELAY), interval), &shutdown, || {
+pub(crate) async fn erase_deleted(state: JobState, rounds: Rounds, shutdown: Shutdown) -> anyhow::Result<()> {
+    let interval = state.purge.erase_interval;
+    every(&rounds, ticks_after(interval.min(MAX_FIRST_DELAY), interval), &shutdown, || {
         state.warehouse.erase_deleted()
     })
     .await

@@ -15,6 +15,10 @@ use crate::mail::Mailer;
 
 /// One connection for claims, one for completions.
 const DELIVERIES_CONNECTIONS: u32 = 2;
+/// Their statements take milliseconds. A dead connection must not delay deliveries for longer than this.
+const DELIVERIES_STATEMENT_TIMEOUT: Duration = Duration::from_secs(5);
+/// One connection for each task that deletes rows or bytes in bulk.
+const MAINTENANCE_CONNECTIONS: u32 = 5;
 
 /// The job-runner's state. Cheap to clone.
 #[derive(Clone)]
@@ -24,6 +28,8 @@ pub(crate) struct StateInner {
     pub(crate) db: store::Db,
     /// A separate pool for claiming and completing deliveries.
     pub(crate) deliveries_db: store::Db,
+    /// A separate pool for deletions in bulk, with longer time limits.
+    pub(crate) maintenance_db: store::Db,
     pub(crate) warehouse: warehouse::Warehouse,
     pub(crate) queue: queue::Queue<Job>,
     pub(crate) bus: cache::Bus<Signal>,
@@ -40,6 +46,7 @@ pub(crate) struct StateInner {
     pub(crate) confirmation_ttl: Duration,
     /// `None` if no SMTP server is set.
     pub(crate) mailer: Option<Mailer>,
+    /// Follows Postgres' clock.
     pub(crate) clock: Clock,
     pub(crate) rng: Rng,
 }
@@ -67,9 +74,20 @@ impl JobState {
             lease_ttl: config.queue.lease_ttl,
             ..queue::Config::new(&config.redis.url, format!("{}:jobs", config.redis.prefix))
         };
+        let deliveries = store::Config {
+            statement_timeout: config.store.statement_timeout.min(DELIVERIES_STATEMENT_TIMEOUT),
+            ..config.store.clone()
+        };
+        let maintenance = store::Config {
+            max_connections: MAINTENANCE_CONNECTIONS,
+            statement_timeout: config.purge.statement_timeout,
+            idle_in_transaction_timeout: config.purge.idle_in_transaction_timeout,
+            ..config.store.clone()
+        };
         Ok(Self(Arc::new(StateInner {
             db: store::connect(&config.store)?,
-            deliveries_db: store::connect_generic_plans(&config.store, DELIVERIES_CONNECTIONS)?,
+            deliveries_db: store::connect_generic_plans(&deliveries, DELIVERIES_CONNECTIONS)?,
+            maintenance_db: store::connect(&maintenance)?,
             warehouse: warehouse::connect(&config.warehouse),
             queue: queue::Queue::connect(&queue).await?,
             bus: cache::Bus::connect(&config.redis.url, &config.redis.prefix)?,
@@ -87,7 +105,7 @@ impl JobState {
             mail_ttl: config.mail.ttl,
             confirmation_ttl: config.mail.confirmation_ttl,
             mailer: Mailer::new(&config.mail)?,
-            clock: Clock::system(),
+            clock: Clock::remote(),
             rng: Rng::system(),
         })))
     }

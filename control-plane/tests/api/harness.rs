@@ -79,6 +79,11 @@ impl Api {
         }
     }
 
+    /// Returns the value of a setting.
+    pub(crate) fn setting(&self, key: &str) -> &str {
+        self.settings.iter().rev().find_map(|entry| entry.strip_prefix(key)?.strip_prefix('=')).unwrap()
+    }
+
     /// Stores the zip of a deploy as the edge would.
     pub(crate) async fn upload(&self, account_id: Uuid, deploy_id: Uuid, zip: &[u8]) {
         let (app, rng) = (&self.app, Rng::system());

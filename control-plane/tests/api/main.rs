@@ -12,6 +12,7 @@ mod idempotency;
 mod keys;
 mod matrix;
 mod no_side_effects;
+mod outages;
 mod pages;
 mod sites;
 mod submissions;

@@ -4,8 +4,10 @@
 use std::time::Duration;
 
 use domain::Transient as _;
+use service::Rounds;
 use store::deliveries::{AttemptOutcome, complete_attempts};
 use tokio::sync::{mpsc, oneshot};
+use tokio::time::Instant;
 use uuid::Uuid;
 
 use crate::state::JobState;
@@ -19,37 +21,68 @@ pub(crate) struct Completion {
     pub(crate) attempt: i32,
     pub(crate) outcome: AttemptOutcome,
     /// Dropped once the result is stored or given up.
+    #[expect(dead_code, reason = "the receiver waits for its drop")]
     pub(crate) stored: oneshot::Sender<()>,
+    /// When it is given up: its lease has expired or will soon, and the delivery is sent again under the same id.
+    pub(crate) give_up_at: Instant,
 }
 
-/// Runs until every sender is dropped and every received completion is stored or given up. A batch that can't be stored
-/// within `timeout` is given up.
+impl Completion {
+    fn row(&self) -> (Uuid, i32, AttemptOutcome) {
+        (self.delivery_id, self.attempt, self.outcome.clone())
+    }
+}
+
+/// Runs until every sender is dropped and every received completion is stored or given up.
 pub(crate) async fn run(
     state: JobState,
-    timeout: Duration,
+    rounds: Rounds,
     batch_window: Duration,
     mut completions: mpsc::UnboundedReceiver<Completion>,
 ) {
     let mut batch = Vec::with_capacity(MAX_BATCH);
-    while completions.recv_many(&mut batch, MAX_BATCH).await > 0 {
-        let (rows, waiting): (Vec<_>, Vec<_>) =
-            batch.drain(..).map(|one| ((one.delivery_id, one.attempt, one.outcome), one.stored)).unzip();
-        match tokio::time::timeout(timeout, store_batch(&state, &rows)).await {
-            Ok(Ok(())) => {}
-            Ok(Err(error)) => {
-                tracing::error!(error = format!("{error:#}"), "storing a batch of completions failed");
-                store_one_by_one(&state, rows).await;
-            }
-            // The leases have expired or will soon: the deliveries are sent again under the same ids.
-            Err(_elapsed) => tracing::warn!(attempts = rows.len(), "storing completions timed out"),
+    loop {
+        // Deliveries that were locked are tried again together with those that completed meanwhile.
+        let is_retry = !batch.is_empty();
+        while batch.len() < MAX_BATCH
+            && let Ok(completion) = completions.try_recv()
+        {
+            batch.push(completion);
         }
-        drop(waiting);
-        pause(batch_window).await;
+        if batch.is_empty() && completions.recv_many(&mut batch, MAX_BATCH).await == 0 {
+            return;
+        }
+        batch = rounds.watch(store_or_give_up(&state, batch)).await;
+        pause(if is_retry { RETRY_INTERVAL } else { batch_window }).await;
     }
 }
 
-/// Stores all rows in one statement and retries while Postgres is unavailable.
-async fn store_batch(state: &JobState, rows: &[(Uuid, i32, AttemptOutcome)]) -> Result<(), store::Error> {
+/// Stores completions. Returns those whose deliveries are locked by another transaction.
+async fn store_or_give_up(state: &JobState, mut batch: Vec<Completion>) -> Vec<Completion> {
+    let Some(give_up_at) = batch.iter().map(|one| one.give_up_at).max() else { return batch };
+    let rows: Vec<_> = batch.iter().map(Completion::row).collect();
+    let storing = async {
+        match store_batch(state, &rows).await {
+            Ok(locked) => locked,
+            Err(error) => {
+                tracing::error!(error = format!("{error:#}"), "storing a batch of completions failed");
+                store_one_by_one(state, &rows).await
+            }
+        }
+    };
+    let Ok(locked) = tokio::time::timeout_at(give_up_at, storing).await else {
+        tracing::warn!(attempts = rows.len(), "storing completions timed out");
+        return Vec::new();
+    };
+    batch.retain(|one| locked.contains(&one.delivery_id) && Instant::now() < one.give_up_at);
+    batch
+}
+
+/// Stores all rows in one statement and retries while Postgres is unavailable. Returns the deliveries that are locked.
+async fn store_batch(
+    state: &JobState,
+    rows: &[(Uuid, i32, AttemptOutcome)],
+) -> Result<Vec<Uuid>, store::Error> {
     loop {
         let stored = async {
             let mut conn = store::acquire(&state.deliveries_db).await?;
@@ -65,14 +98,19 @@ async fn store_batch(state: &JobState, rows: &[(Uuid, i32, AttemptOutcome)]) -> 
     }
 }
 
-/// Stores each row by itself, so that an invalid one does not fail the others.
-async fn store_one_by_one(state: &JobState, rows: Vec<(Uuid, i32, AttemptOutcome)>) {
+/// Stores each row by itself, so that an invalid one does not fail the others. Returns the deliveries that are locked.
+async fn store_one_by_one(state: &JobState, rows: &[(Uuid, i32, AttemptOutcome)]) -> Vec<Uuid> {
+    let mut all_locked = Vec::new();
     for row in rows {
         let delivery_id = row.0;
-        if let Err(error) = store_batch(state, &[row]).await {
-            tracing::error!(error = format!("{error:#}"), %delivery_id, "storing a completion failed; the attempt is repeated after its lease");
+        match store_batch(state, std::slice::from_ref(row)).await {
+            Ok(locked) => all_locked.extend(locked),
+            Err(error) => {
+                tracing::error!(error = format!("{error:#}"), %delivery_id, "storing a completion failed; the attempt is repeated after its lease");
+            }
         }
     }
+    all_locked
 }
 
 #[expect(clippy::disallowed_methods, reason = "the pause before a retry, or while a batch fills")]

@@ -3,8 +3,9 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-use domain::concurrency::{self, ResponseSpeed};
+use domain::concurrency::{self, Delay, ResponseSpeed};
 use store::deliveries::ClaimLimit;
 use tokio::sync::Notify;
 use uuid::Uuid;
@@ -42,12 +43,20 @@ struct Webhook {
     limit: u32,
     /// Whether its last attempt was slow.
     is_slow: bool,
+    /// How long the last delivery was overdue when its attempt began.
+    delay: Duration,
     /// The value of [`Tracked::started`] at its last attempt.
     last_started: u64,
 }
 
 impl Webhook {
-    const NEW: Self = Self { in_flight: 0, limit: concurrency::INITIAL, is_slow: false, last_started: 0 };
+    const NEW: Self = Self {
+        in_flight: 0,
+        limit: concurrency::INITIAL,
+        is_slow: false,
+        delay: Duration::ZERO,
+        last_started: 0,
+    };
 }
 
 impl Tracked {
@@ -151,12 +160,15 @@ impl Shared {
 }
 
 impl AttemptPermit {
-    /// Adjusts the webhook's limit to the response's speed and releases the webhook's share of the permit.
-    pub(crate) fn record_response(&mut self, speed: ResponseSpeed) {
+    /// Adjusts the webhook's limit to the response's speed and releases the webhook's share of the permit. The attempt
+    /// took `elapsed` and began when its delivery was overdue for `delay`.
+    pub(crate) fn record_response(&mut self, speed: ResponseSpeed, elapsed: Duration, delay: Duration) {
         let mut tracked = self.limiter.tracked();
         if let Some(webhook) = tracked.webhooks.get_mut(&self.webhook_id) {
-            webhook.limit = concurrency::next_limit(webhook.limit, speed, self.limiter.0.max_per_webhook);
-            webhook.is_slow = speed == ResponseSpeed::Slow;
+            let delays = Delay { previous: webhook.delay, current: delay, elapsed };
+            let max = self.limiter.0.max_per_webhook;
+            webhook.limit = concurrency::next_limit(webhook.limit, speed, delays, max);
+            (webhook.is_slow, webhook.delay) = (speed.is_slow(), delay);
         }
         drop(tracked);
         self.release_webhook();
@@ -198,6 +210,7 @@ mod tests {
 
     const ONE: Uuid = Uuid::from_u128(1);
     const OTHER: Uuid = Uuid::from_u128(2);
+    const BRIEF: Duration = Duration::from_millis(1);
 
     fn limit_of(limiter: &ConcurrencyLimiter, webhook: Uuid) -> i32 {
         limiter.claim_limits([webhook].into_iter(), u32::MAX).first().map_or(0, |limit| limit.limit)
@@ -208,17 +221,17 @@ mod tests {
         let limiter = ConcurrencyLimiter::new(100, 6);
         let permits: Vec<_> = (0..4).map(|_| limiter.acquire(ONE)).collect();
         assert_eq!((limit_of(&limiter, ONE), limit_of(&limiter, OTHER), limiter.available()), (0, 4, 96));
-        permits.into_iter().for_each(|mut permit| permit.record_response(ResponseSpeed::Fast));
+        permits.into_iter().for_each(|mut permit| permit.record_response(ResponseSpeed::Fast, BRIEF, BRIEF));
         assert_eq!((limit_of(&limiter, ONE), limiter.available()), (6, 100), "up to the maximum per webhook");
     }
 
     #[test]
-    fn slow_webhooks_get_one_permit_each_and_half_of_the_total_together() {
+    fn webhooks_that_hang_get_one_permit_each_and_half_of_the_total_together() {
         let limiter = ConcurrencyLimiter::new(8, 64);
         let slow: Vec<Uuid> = (10..20).map(Uuid::from_u128).collect();
         for id in &slow {
             for _ in 0..2 {
-                limiter.acquire(*id).record_response(ResponseSpeed::Slow);
+                limiter.acquire(*id).record_response(ResponseSpeed::Hanging, BRIEF, BRIEF);
             }
         }
         let limits = limiter.claim_limits(slow.iter().copied(), 64);
@@ -245,14 +258,14 @@ mod tests {
         let limiter = ConcurrencyLimiter::new(8, 1);
         let mut permit = limiter.acquire(ONE);
         assert_eq!(limit_of(&limiter, ONE), 0);
-        permit.record_response(ResponseSpeed::Fast);
+        permit.record_response(ResponseSpeed::Fast, BRIEF, BRIEF);
         assert_eq!((limit_of(&limiter, ONE), limiter.available()), (1, 7));
     }
 
     #[test]
     fn a_total_of_one_permit_is_available_to_slow_and_other_webhooks() {
         let limiter = ConcurrencyLimiter::new(1, 1);
-        limiter.acquire(ONE).record_response(ResponseSpeed::Slow);
+        limiter.acquire(ONE).record_response(ResponseSpeed::Hanging, BRIEF, BRIEF);
         assert_eq!((limit_of(&limiter, ONE), limit_of(&limiter, OTHER)), (1, 1));
     }
 
@@ -261,10 +274,11 @@ mod tests {
         let limiter = ConcurrencyLimiter::new(100, 64);
         let slow: Vec<Uuid> = (0..1_500).map(|number| Uuid::from_u128(1 << 64 | number)).collect();
         for id in &slow {
-            limiter.acquire(*id).record_response(ResponseSpeed::Slow);
+            limiter.acquire(*id).record_response(ResponseSpeed::Hanging, BRIEF, BRIEF);
         }
-        (0..10_000)
-            .for_each(|number| limiter.acquire(Uuid::from_u128(number)).record_response(ResponseSpeed::Fast));
+        (0..10_000).for_each(|number| {
+            limiter.acquire(Uuid::from_u128(number)).record_response(ResponseSpeed::Fast, BRIEF, BRIEF)
+        });
         let webhooks = &limiter.tracked().webhooks;
         let slow_count = webhooks.values().filter(|webhook| webhook.is_slow).count();
         assert_eq!((slow_count, webhooks.len() <= slow.len() + EVICTION_STEP), (slow.len(), true));
@@ -275,7 +289,7 @@ mod tests {
         let limiter = ConcurrencyLimiter::new(100, 64);
         let _in_flight = limiter.acquire(ONE);
         let slow = (2..100_000).map(Uuid::from_u128);
-        slow.for_each(|id| limiter.acquire(id).record_response(ResponseSpeed::Slow));
+        slow.for_each(|id| limiter.acquire(id).record_response(ResponseSpeed::Hanging, BRIEF, BRIEF));
         let webhooks = &limiter.tracked().webhooks;
         assert!((MAX_SLOW / 2..=MAX_SLOW + EVICTION_STEP).contains(&webhooks.len()), "{}", webhooks.len());
         let is_tracked = |id| webhooks.contains_key(&Uuid::from_u128(id));

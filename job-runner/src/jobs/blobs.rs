@@ -7,7 +7,7 @@ use std::time::SystemTime;
 
 use blobs::Name;
 use chrono::TimeDelta;
-use service::metrics;
+use service::{Rounds, metrics};
 
 use crate::expiry::delete_expired;
 use crate::state::JobState;
@@ -18,15 +18,19 @@ const BATCH: i64 = 100;
 const MAX_FAILURES: usize = 10;
 
 /// Deletes everything that is due.
-pub(crate) async fn delete_unreferenced(state: &JobState) -> anyhow::Result<()> {
-    delete_expired_uploads(state).await?;
-    delete_abandoned_deploys(state).await?;
+pub(crate) async fn delete_unreferenced(state: &JobState, rounds: &Rounds) -> anyhow::Result<()> {
+    delete_expired_uploads(state, rounds).await?;
+    delete_abandoned_deploys(state, rounds).await?;
     // Uploaded form files without a submitted form.
     let (ttl, delete) = (state.garbage_collection.unbound_file_ttl, store::form_files::delete_unbound);
-    delete_expired(state, ttl, BATCH, "job_runner_form_files_expired_total", delete).await?;
+    delete_expired(state, rounds, ttl, BATCH, "job_runner_form_files_expired_total", delete).await?;
     let mut failures = Failures::default();
-    while failures.count(delete_next_blob(state).await?)? {}
-    while failures.count(purge_next_account(state).await?)? {}
+    while failures.count(delete_next_blob(state).await?)? {
+        rounds.progress();
+    }
+    while failures.count(purge_next_account(state, rounds).await?)? {
+        rounds.progress();
+    }
     Ok(())
 }
 
@@ -60,9 +64,10 @@ impl Failures {
 }
 
 /// Releases the storage reserved for expired uploads and deletes the rows they were for.
-async fn delete_expired_uploads(state: &JobState) -> anyhow::Result<()> {
+async fn delete_expired_uploads(state: &JobState, rounds: &Rounds) -> anyhow::Result<()> {
     loop {
-        let mut tx = store::begin(&state.db).await?;
+        rounds.progress();
+        let mut tx = store::begin(&state.maintenance_db).await?;
         let mut expired = store::uploads::delete_expired(&mut tx, state.clock.now(), BATCH).await?;
         // A common lock order for job-runners that release storage of the same accounts.
         expired.sort_by_key(|upload| upload.account_id);
@@ -90,11 +95,12 @@ async fn delete_expired_uploads(state: &JobState) -> anyhow::Result<()> {
     }
 }
 
-async fn delete_abandoned_deploys(state: &JobState) -> anyhow::Result<()> {
+async fn delete_abandoned_deploys(state: &JobState, rounds: &Rounds) -> anyhow::Result<()> {
     let now = state.clock.now();
     let before = now - TimeDelta::from_std(state.garbage_collection.deploy_ttl)?;
     loop {
-        let mut tx = store::begin(&state.db).await?;
+        rounds.progress();
+        let mut tx = store::begin(&state.maintenance_db).await?;
         let abandoned = store::deploys::delete_abandoned(&mut tx, before, now, BATCH).await?;
         let count = i64::try_from(abandoned.len())?;
         for (account_id, zip) in abandoned {
@@ -110,7 +116,7 @@ async fn delete_abandoned_deploys(state: &JobState) -> anyhow::Result<()> {
 /// Deletes one blob without a reference. Holds the row's lock while the bytes are deleted, so that no upload of the same
 /// bytes comes in between.
 async fn delete_next_blob(state: &JobState) -> anyhow::Result<DeleteResult> {
-    let mut tx = store::begin(&state.db).await?;
+    let mut tx = store::begin(&state.maintenance_db).await?;
     let Some(blob) = store::blobs::lock_unreferenced(&mut tx, state.clock.now()).await? else {
         store::commit(tx).await?;
         return Ok(DeleteResult::NothingDue);
@@ -128,13 +134,13 @@ async fn delete_next_blob(state: &JobState) -> anyhow::Result<DeleteResult> {
     Ok(DeleteResult::Deleted)
 }
 
-async fn purge_next_account(state: &JobState) -> anyhow::Result<DeleteResult> {
-    let mut tx = store::begin(&state.db).await?;
+async fn purge_next_account(state: &JobState, rounds: &Rounds) -> anyhow::Result<DeleteResult> {
+    let mut tx = store::begin(&state.maintenance_db).await?;
     let Some((account_id, is_second_pass)) = store::blobs::lock_due_purge(&mut tx, state.clock.now()).await?
     else {
         return Ok(DeleteResult::NothingDue);
     };
-    let deleted = match state.blobs.delete_account(account_id).await {
+    let deleted = match rounds.long_part(state.blobs.delete_account(account_id)).await {
         Ok(deleted) => deleted,
         Err(error) => {
             let later = state.clock.now() + state.garbage_collection.retry_interval;

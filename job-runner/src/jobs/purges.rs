@@ -7,7 +7,7 @@
 
 use contract::Job;
 use queue::Task;
-use service::metrics;
+use service::{Rounds, metrics};
 use store::purges::{self, EventPurge};
 use store::{mails, recipients, submissions, webhooks};
 use uuid::Uuid;
@@ -22,15 +22,15 @@ const ROWS: i64 = 5_000;
 const EVENT_PURGES: i64 = 200;
 
 /// Deletes every trial that was not claimed in time. A trial that can't be deleted now blocks no other.
-pub(crate) async fn delete_expired_trials(state: &JobState) -> anyhow::Result<()> {
+pub(crate) async fn delete_expired_trials(state: &JobState, rounds: &Rounds) -> anyhow::Result<()> {
     loop {
         let now = state.clock.now();
-        let mut conn = store::acquire(&state.db).await?;
+        let mut conn = store::acquire(&state.maintenance_db).await?;
         let expired = purges::list_expired(&mut conn, now, TRIALS).await?;
         drop(conn);
         let mut any_deleted = false;
         for account_id in &expired {
-            match delete_trial(state, *account_id).await {
+            match delete_trial(state, *account_id, rounds).await {
                 Ok(deleted) => any_deleted |= deleted,
                 Err(error) => {
                     let error = format!("{error:#}");
@@ -45,10 +45,11 @@ pub(crate) async fn delete_expired_trials(state: &JobState) -> anyhow::Result<()
 }
 
 /// Deletes a trial. Returns `false` if it was claimed, or if another transaction is claiming or deleting it.
-async fn delete_trial(state: &JobState, account_id: Uuid) -> anyhow::Result<bool> {
+async fn delete_trial(state: &JobState, account_id: Uuid, rounds: &Rounds) -> anyhow::Result<bool> {
     loop {
+        rounds.progress();
         let now = state.clock.now();
-        let mut tx = store::begin(&state.db).await?;
+        let mut tx = store::begin(&state.maintenance_db).await?;
         if !purges::lock_expired(&mut tx, account_id, now).await? {
             return Ok(false);
         }
@@ -66,7 +67,7 @@ async fn delete_trial(state: &JobState, account_id: Uuid) -> anyhow::Result<bool
 
 /// Queues the deletion of events if any is due.
 pub(crate) async fn enqueue_due(state: &JobState) -> anyhow::Result<()> {
-    let mut conn = store::acquire(&state.db).await?;
+    let mut conn = store::acquire(&state.maintenance_db).await?;
     if purges::has_due_event_purge(&mut conn, state.clock.now()).await? {
         let job = Job::PurgeEventsV1;
         state.queue.push(vec![Task { id: job.name(), job, traceparent: None }]).await?;
@@ -78,7 +79,7 @@ pub(crate) async fn enqueue_due(state: &JobState) -> anyhow::Result<()> {
 pub(crate) async fn delete_events(state: &JobState) -> anyhow::Result<()> {
     loop {
         let now = state.clock.now();
-        let mut conn = store::acquire(&state.db).await?;
+        let mut conn = store::acquire(&state.maintenance_db).await?;
         let retry_at = now + state.purge.retry_interval;
         let due = purges::lease_event_purges(&mut conn, now, retry_at, EVENT_PURGES).await?;
         drop(conn);
@@ -91,7 +92,7 @@ pub(crate) async fn delete_events(state: &JobState) -> anyhow::Result<()> {
         state.warehouse.delete_events(&accounts, &sites).await?;
 
         let now = state.clock.now();
-        let mut tx = store::begin(&state.db).await?;
+        let mut tx = store::begin(&state.maintenance_db).await?;
         purges::finish_event_purges(&mut tx, &due, now, now + state.purge.second_pass_after).await?;
         store::commit(tx).await?;
         metrics::counter("job_runner_events_purged_total").add(due.len() as u64, &[]);
@@ -99,10 +100,11 @@ pub(crate) async fn delete_events(state: &JobState) -> anyhow::Result<()> {
 }
 
 /// Deletes old spam, expired emails, and recipients that never answered whether they agree.
-pub(crate) async fn delete_expired_submissions(state: &JobState) -> anyhow::Result<()> {
-    let mut conn = store::acquire(&state.db).await?;
+pub(crate) async fn delete_expired_submissions(state: &JobState, rounds: &Rounds) -> anyhow::Result<()> {
+    let mut conn = store::acquire(&state.maintenance_db).await?;
     let before = state.clock.now() - state.purge.spam_retention;
     loop {
+        rounds.progress();
         let deleted = submissions::delete_old_spam(&mut conn, before, ROWS).await?;
         metrics::counter("job_runner_spam_purged_total").add(deleted.unsigned_abs(), &[]);
         if deleted < ROWS {
@@ -118,7 +120,7 @@ pub(crate) async fn delete_expired_submissions(state: &JobState) -> anyhow::Resu
 
 /// Deletes replaced webhook secrets after their overlap period.
 pub(crate) async fn delete_replaced_secrets(state: &JobState) -> anyhow::Result<()> {
-    let mut conn = store::acquire(&state.db).await?;
+    let mut conn = store::acquire(&state.maintenance_db).await?;
     webhooks::delete_expired_secrets(&mut conn, state.clock.now()).await?;
     Ok(())
 }

@@ -2,11 +2,13 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "test helpers may panic")]
 
+mod dead_connections;
 mod fixture;
 mod form_closing;
 mod idempotency;
 mod mails;
 mod outbox;
+mod postgres_clock;
 mod publishing;
 mod purges;
 mod webhooks;

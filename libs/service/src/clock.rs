@@ -1,12 +1,14 @@
 //! The only source of the current time. Tests of time-dependent rules (claim windows, retries, retention) move this clock
 //! instead of waiting.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
 
 use chrono::{DateTime, SubsecRound, TimeDelta, Utc};
 
-/// Wall-clock time: the machine's, or a manual clock that stands still until it is moved. Clones share the time.
+/// Wall-clock time: the machine's, another machine's, or a manual clock that stands still until it is moved. Clones share
+/// the time.
 #[derive(Clone, Debug)]
 pub struct Clock(Source);
 
@@ -15,6 +17,15 @@ enum Source {
     System,
     /// Microseconds since the epoch.
     Manual(Arc<AtomicI64>),
+    /// The last measurement, once there is one.
+    Remote(Arc<Mutex<Option<Measurement>>>),
+}
+
+/// The time that another machine's clock showed.
+#[derive(Clone, Copy, Debug)]
+struct Measurement {
+    shown: DateTime<Utc>,
+    at: Instant,
 }
 
 impl Clock {
@@ -30,6 +41,21 @@ impl Clock {
         Self(Source::Manual(Arc::new(AtomicI64::new(start.timestamp_micros()))))
     }
 
+    /// A clock that follows another machine's, as reported by [`Self::follow`]. In between it advances with this machine's
+    /// monotonic clock, so setting the machine's time has no effect. Until the first report it shows the machine's time.
+    #[must_use]
+    pub fn remote() -> Self {
+        Self(Source::Remote(Arc::default()))
+    }
+
+    /// Reports that the remote clock shows `shown` now. Has no effect on other clocks.
+    pub fn follow(&self, shown: DateTime<Utc>) {
+        if let Source::Remote(measured) = &self.0 {
+            let measurement = Measurement { shown, at: Instant::now() };
+            *measured.lock().unwrap_or_else(PoisonError::into_inner) = Some(measurement);
+        }
+    }
+
     /// Returns the current time in whole milliseconds, so that the API shows exactly the stored value. A manual clock
     /// keeps microseconds, as Postgres does.
     #[must_use]
@@ -37,6 +63,11 @@ impl Clock {
     pub fn now(&self) -> DateTime<Utc> {
         match &self.0 {
             Source::System => Utc::now().trunc_subsecs(3),
+            Source::Remote(measured) => {
+                let measured = *measured.lock().unwrap_or_else(PoisonError::into_inner);
+                let now = measured.map_or_else(Utc::now, |last| last.shown + last.at.elapsed());
+                now.trunc_subsecs(3)
+            }
             Source::Manual(micros) => {
                 DateTime::from_timestamp_micros(micros.load(Ordering::SeqCst)).unwrap_or_default()
             }
@@ -72,5 +103,15 @@ mod tests {
         assert_eq!(clock.now(), start + TimeDelta::hours(24));
         clock.set(start);
         assert_eq!(other.now(), start);
+    }
+
+    #[test]
+    fn a_remote_clock_follows_the_other_machine_and_not_this_one() {
+        let (clock, shown) = (Clock::remote(), DateTime::from_timestamp(1_700_000_000, 0).unwrap());
+        assert!(clock.now() > shown, "until the first report it shows this machine's time");
+        clock.clone().follow(shown);
+        let first = clock.now();
+        assert!(first >= shown && first < shown + TimeDelta::minutes(1), "{first}");
+        assert!(clock.now() >= first);
     }
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tokio::time::{Instant, Interval, MissedTickBehavior};
 
-use crate::Shutdown;
+use crate::{Rounds, Shutdown};
 
 /// Returns an interval that ticks at once and then every `period`. A late tick delays the following ones, so that slow
 /// work is not repeated without a pause.
@@ -22,10 +22,11 @@ pub fn ticks_after(first_delay: Duration, period: Duration) -> Interval {
     ticks
 }
 
-/// Runs `work` at every tick until shutdown, which also cancels work in progress. An error is logged under the name
-/// `task`, and the next tick retries. Always returns `Ok`, as a component of [`crate::Lifecycle`] does that was stopped.
+/// Runs `work` at every tick until shutdown, which also cancels work in progress. An error is logged under the task's
+/// name, and the next tick retries. `rounds` watches the duration of each run. Always returns `Ok`, as a component of
+/// [`crate::Lifecycle`] does that was stopped.
 pub async fn every<F, E>(
-    task: &'static str,
+    rounds: &Rounds,
     mut ticks: Interval,
     shutdown: &Shutdown,
     mut work: impl FnMut() -> F,
@@ -35,8 +36,9 @@ where
     E: Display,
 {
     while shutdown.unless_requested(ticks.tick()).await.is_some() {
-        if let Some(Err(error)) = shutdown.unless_requested(work()).await {
-            tracing::warn!(task, error = format!("{error:#}"), "periodic work failed and is retried");
+        if let Some(Err(error)) = shutdown.unless_requested(rounds.watch(work())).await {
+            let (task, error) = (rounds.task(), format!("{error:#}"));
+            tracing::warn!(task, error, "periodic work failed and is retried");
         }
     }
     Ok(())
@@ -45,12 +47,17 @@ where
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Readiness;
+
+    fn rounds(shutdown: &Shutdown) -> Rounds {
+        Rounds::new(&Readiness::new(shutdown), "test", Duration::from_secs(1))
+    }
 
     #[tokio::test]
     async fn work_runs_at_every_tick_also_after_an_error_until_shutdown() {
         let (shutdown, period) = (Shutdown::new(), Duration::from_millis(20));
         let (started, mut runs) = (Instant::now(), 0);
-        every("test", ticks(period), &shutdown, || {
+        every(&rounds(&shutdown), ticks(period), &shutdown, || {
             runs += 1;
             if runs == 3 {
                 shutdown.request();
@@ -66,7 +73,8 @@ mod tests {
     #[tokio::test]
     async fn shutdown_cancels_work_in_progress() {
         let shutdown = Shutdown::new();
-        let work = every("test", ticks(Duration::from_secs(1)), &shutdown, || {
+        let rounds = rounds(&shutdown);
+        let work = every(&rounds, ticks(Duration::from_secs(1)), &shutdown, || {
             shutdown.request();
             std::future::pending::<Result<(), String>>()
         });

@@ -1,5 +1,6 @@
-//! Readiness: whether the service may receive traffic. Each dependency has a named check, and a service that is shutting
-//! down is never ready.
+//! Readiness: whether the service may receive traffic. Each part has a named check, and a service that is shutting down is
+//! never ready. Stores are reported but don't count: without one, most requests still get a correct response, and taking
+//! every instance out of service at once would help no client.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -20,19 +21,21 @@ struct State {
     ok: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     reason: Option<String>,
+    #[serde(skip)]
+    is_store: bool,
 }
 
 /// The response of `/readyz`.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
-    /// Whether all checks pass and no shutdown is requested.
+    /// Whether all checks except those of stores pass and no shutdown is requested.
     pub ready: bool,
     shutting_down: bool,
     checks: BTreeMap<&'static str, State>,
 }
 
 impl Readiness {
-    /// Ready until a check fails or `shutdown` is requested.
+    /// Ready until a check that is not of a store fails, or `shutdown` is requested.
     #[must_use]
     pub fn new(shutdown: &Shutdown) -> Self {
         Self { shutdown: shutdown.clone(), checks: Arc::default() }
@@ -41,7 +44,17 @@ impl Readiness {
     /// Adds a check. It counts as failed until [`Check::ok`] is called.
     #[must_use]
     pub fn register(&self, name: &'static str) -> Check {
-        let check = Check { name, checks: Arc::clone(&self.checks) };
+        self.add(name, false)
+    }
+
+    /// Adds a store, which is reported without an effect on readiness.
+    #[must_use]
+    pub fn register_store(&self, name: &'static str) -> Check {
+        self.add(name, true)
+    }
+
+    fn add(&self, name: &'static str, is_store: bool) -> Check {
+        let check = Check { name, is_store, checks: Arc::clone(&self.checks) };
         check.failed("not checked yet");
         check
     }
@@ -51,7 +64,11 @@ impl Readiness {
     pub fn report(&self) -> Report {
         let checks = lock(&self.checks).clone();
         let shutting_down = self.shutdown.is_requested();
-        Report { ready: !shutting_down && checks.values().all(|state| state.ok), shutting_down, checks }
+        Report {
+            ready: !shutting_down && checks.values().all(|state| state.ok || state.is_store),
+            shutting_down,
+            checks,
+        }
     }
 }
 
@@ -59,21 +76,23 @@ impl Readiness {
 #[derive(Clone, Debug)]
 pub struct Check {
     name: &'static str,
+    is_store: bool,
     checks: Arc<Mutex<BTreeMap<&'static str, State>>>,
 }
 
 impl Check {
     /// Reports that the dependency works.
     pub fn ok(&self) {
-        self.set(State { ok: true, reason: None });
+        self.set(true, None);
     }
 
     /// Reports that the dependency fails. `/readyz` shows the reason, so it must contain no secrets.
     pub fn failed(&self, reason: impl Into<String>) {
-        self.set(State { ok: false, reason: Some(reason.into()) });
+        self.set(false, Some(reason.into()));
     }
 
-    fn set(&self, state: State) {
+    fn set(&self, ok: bool, reason: Option<String>) {
+        let state = State { ok, reason, is_store: self.is_store };
         lock(&self.checks).insert(self.name, state);
     }
 }

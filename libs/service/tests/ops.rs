@@ -28,6 +28,7 @@ async fn readiness_follows_its_checks_and_is_false_while_draining() {
     let shutdown = Shutdown::new();
     let readiness = Readiness::new(&shutdown);
     let (postgres, redis) = (readiness.register("postgres"), readiness.register("redis"));
+    let _store = readiness.register_store("clickhouse");
     let mut lifecycle = Lifecycle::new(shutdown.clone());
     let (release, held) = tokio::sync::oneshot::channel::<()>();
     lifecycle.spawn("drains", async move { Ok(held.await?) });
@@ -44,6 +45,7 @@ async fn readiness_follows_its_checks_and_is_false_while_draining() {
     redis.ok();
     let response = get_text(ops, "/readyz").await;
     assert!(response.starts_with("HTTP/1.1 200"), "{response}");
+    assert!(response.contains(r#""clickhouse":{"ok":false"#), "a store is only reported: {response}");
 
     shutdown.request();
     let response = get_text(ops, "/readyz").await;

@@ -1,9 +1,10 @@
 //! Many deliveries at a time: none is lost, none blocks another, and none is attempted forever.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use chrono::TimeDelta;
-use sandbox::test::{eventually, until};
+use sandbox::test::{eventually, until, with_timeout};
 use store::deliveries::{AttemptOutcome, ClaimLimit, claim, complete_attempts, list_due};
 use uuid::Uuid;
 
@@ -150,4 +151,67 @@ async fn completing_a_few_of_many_deliveries_reads_only_those_also_without_stati
     assert!((20..1_000).contains(&read), "{read} rows were read to end 20 of 5,000");
     store::commit(tx).await.unwrap();
     assert_eq!(account.pending().await, 4_980);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_slow_receiver_with_a_backlog_gets_up_to_eight_attempts_at_a_time() {
+    const COUNT: usize = 60;
+    let account = Account::new().await;
+    // More than a third of the timeout.
+    let receiver = Receiver::slow(Duration::from_millis(1_100)).await;
+    account.webhook(&receiver.url, None).await;
+    overdue(&account, COUNT).await;
+    let _running = account.run(&["webhooks.timeout=3s"]).await;
+    until(async || account.pending().await == 0).await;
+    assert_eq!((receiver.count(), receiver.most_at_a_time()), (COUNT, 8));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_end_of_an_attempt_waits_for_no_lock_so_it_cannot_deadlock_with_a_deletion() {
+    let account = Account::new().await;
+    account.webhook("https://example.com", None).await;
+    overdue(&account, 2).await;
+    let begun = account.claim(&lease(now() + TimeDelta::minutes(1))).await;
+    let outcome = AttemptOutcome {
+        status_code: Some(200),
+        duration_ms: 1,
+        error_class: None,
+        response_body: None,
+        at: now(),
+        next_attempt_at: None,
+    };
+    let ended: Vec<_> = begun.iter().map(|one| (one.delivery_id, one.attempt, outcome.clone())).collect();
+    // A deletion has reached the first and will reach the second one.
+    let mut deletion = store::begin(&account.database.db).await.unwrap();
+    let delete = "delete from deliveries where id = $1";
+    sqlx::query(delete).bind(begun[0].delivery_id).execute(&mut *deletion).await.unwrap();
+    let mut completion = store::begin(&account.database.db).await.unwrap();
+    let locked = with_timeout(complete_attempts(&mut completion, &ended)).await.unwrap();
+    assert_eq!(locked, [begun[0].delivery_id], "the other one is stored");
+    store::commit(completion).await.unwrap();
+    sqlx::query(delete).bind(begun[1].delivery_id).execute(&mut *deletion).await.unwrap();
+    store::commit(deletion).await.unwrap();
+    let mut conn = store::acquire(&account.database.db).await.unwrap();
+    assert!(complete_attempts(&mut conn, &ended).await.unwrap().is_empty(), "deleted ones are dropped");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_result_of_an_attempt_is_stored_once_its_delivery_is_no_longer_locked() {
+    let account = Account::new().await;
+    let receiver = Receiver::stalled().await;
+    let webhook = account.webhook(&receiver.url, None).await;
+    account.submission().await;
+    let _running = account.run(&[]).await;
+    until(async || receiver.count() == 1).await;
+    let mut holder = store::begin(&account.database.db).await.unwrap();
+    sqlx::query("select from deliveries for update").fetch_all(&mut *holder).await.unwrap();
+    receiver.release();
+    let other = Receiver::responding([]).await;
+    account.webhook(&other.url, None).await;
+    account.submission().await;
+    until(async || account.attempts_ended().await == 2).await;
+    assert_eq!(account.deliveries(webhook).await.iter().filter(|one| one.state == "pending").count(), 1);
+    store::rollback(holder).await.unwrap();
+    until(async || account.pending().await == 0).await;
+    assert_eq!(receiver.count(), 2, "nothing was sent twice");
 }

@@ -41,6 +41,8 @@ pub struct Attempt {
     /// Format of the messages, by the template's name.
     pub template: String,
     pub telegram_chat_id: Option<String>,
+    /// When the delivery became due.
+    pub due_at: DateTime<Utc>,
     /// When the webhook's deliveries began to fail.
     pub failing_since: Option<DateTime<Utc>>,
 }
@@ -80,7 +82,7 @@ pub async fn claim(conn: &mut Conn, lease: &Lease, limits: &[ClaimLimit]) -> Res
            returning d.id as delivery_id, d.account_id, d.webhook_id, d.attempts as attempt, d.attempts_before, d.event,
                      d.payload, d.traceparent, w.sealed_url, w.sealed_secret,
                      case when w.previous_secret_until > $1 then w.sealed_previous_secret end as sealed_previous_secret,
-                     w.field_mapping, w.template, w.telegram_chat_id, w.failing_since",
+                     w.field_mapping, w.template, w.telegram_chat_id, w.failing_since, d.next_attempt_at as due_at",
         lease.now,
         lease.until,
         &limits.iter().map(|limit| limit.webhook_id).collect::<Vec<_>>(),
@@ -103,6 +105,7 @@ pub async fn claim(conn: &mut Conn, lease: &Lease, limits: &[ClaimLimit]) -> Res
         field_mapping: row.field_mapping,
         template: row.template,
         telegram_chat_id: row.telegram_chat_id,
+        due_at: row.due_at,
         failing_since: row.failing_since,
     });
     Ok(attempts.collect())

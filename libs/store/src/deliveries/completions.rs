@@ -2,7 +2,7 @@
 //! cause a second delivery.
 
 use chrono::{DateTime, Utc};
-use sqlx::query;
+use sqlx::query_scalar;
 use uuid::Uuid;
 
 use crate::{Conn, Error};
@@ -25,22 +25,26 @@ pub struct AttemptOutcome {
 
 /// Stores outcomes, each with its delivery's id and attempt number, and releases the leases. An attempt that was
 /// superseded by a later one is only logged. One that was canceled but arrived all the same becomes delivered. Outcomes
-/// of deleted deliveries are dropped.
+/// of deleted deliveries are dropped. Returns the deliveries that another transaction has locked, for example to delete
+/// them: their outcomes are not stored yet. Waiting for their locks while holding others could deadlock.
 ///
 /// The states are read from the locked rows: reading them from the table made Postgres, before it had statistics, scan
 /// all pending deliveries. On an error no outcome is stored.
-pub async fn complete_attempts(conn: &mut Conn, ended: &[(Uuid, i32, AttemptOutcome)]) -> Result<(), Error> {
+pub async fn complete_attempts(
+    conn: &mut Conn,
+    ended: &[(Uuid, i32, AttemptOutcome)],
+) -> Result<Vec<Uuid>, Error> {
     let column = |pick: fn(&AttemptOutcome) -> &'static str| -> Vec<&'static str> {
         ended.iter().map(|(_, _, outcome)| pick(outcome)).collect()
     };
     let outcomes = || ended.iter().map(|(_, _, outcome)| outcome);
-    query!(
-        "with ended as materialized (
+    let locked = query_scalar!(
+        r#"with ended as materialized (
              select * from unnest($1::uuid[], $2::int[], $3::text[], $4::int[], $5::bigint[], $6::text[], $7::text[],
                                   $8::timestamptz[], $9::timestamptz[])
                  as e (id, attempt, state, status_code, duration_ms, error_class, response_body, at, next_attempt_at)
          ), held as materialized (
-             select id, attempts, state from deliveries where id = any($1) order by id for no key update
+             select id, attempts, state from deliveries where id = any($1) for no key update skip locked
          ), logged as (
              insert into delivery_attempts (delivery_id, attempt, status_code, duration_ms, error_class, response_body,
                                             attempted_at)
@@ -50,12 +54,14 @@ pub async fn complete_attempts(conn: &mut Conn, ended: &[(Uuid, i32, AttemptOutc
              select e.* from ended e join held h using (id)
              where h.attempts = e.attempt
                and (h.state = 'pending' or (h.state = 'canceled' and e.state = 'delivered'))
+         ), completed as (
+             update deliveries d
+             set state = e.state, leased_until = null,
+                 next_attempt_at = coalesce(e.next_attempt_at, d.next_attempt_at),
+                 finished_at = case when e.state = 'pending' then null else e.at end
+             from deciding e where d.id = e.id
          )
-         update deliveries d
-         set state = e.state, leased_until = null,
-             next_attempt_at = coalesce(e.next_attempt_at, d.next_attempt_at),
-             finished_at = case when e.state = 'pending' then null else e.at end
-         from deciding e where d.id = e.id",
+         select id as "id!" from deliveries where id = any($1) and id not in (select id from held)"#,
         &ended.iter().map(|(id, ..)| *id).collect::<Vec<_>>(),
         &ended.iter().map(|(_, attempt, _)| *attempt).collect::<Vec<_>>(),
         &column(state) as &[&str],
@@ -66,9 +72,9 @@ pub async fn complete_attempts(conn: &mut Conn, ended: &[(Uuid, i32, AttemptOutc
         &outcomes().map(|outcome| outcome.at).collect::<Vec<DateTime<Utc>>>(),
         &outcomes().map(|outcome| outcome.next_attempt_at).collect::<Vec<_>>() as &[Option<DateTime<Utc>>],
     )
-    .execute(conn)
+    .fetch_all(conn)
     .await?;
-    Ok(())
+    Ok(locked)
 }
 
 fn state(outcome: &AttemptOutcome) -> &'static str {
