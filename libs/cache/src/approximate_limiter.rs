@@ -13,9 +13,9 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use hmac::{Hmac, KeyInit as _, Mac as _};
-use redis::aio::{ConnectionManager, ConnectionManagerConfig};
 use sha2::Sha256;
 
+use crate::connection::{Connection, client};
 use crate::{Error, Rule};
 
 /// Timeout of an exchange. No hit waits for it; it keeps one exchange from delaying the next.
@@ -34,7 +34,7 @@ struct Shared {
     rule: Rule,
     shards: [Mutex<Shard>; SHARDS],
     hasher: RandomState,
-    connection: ConnectionManager,
+    connection: Connection,
     prefix: String,
     pepper: Box<[u8]>,
     is_unavailable: AtomicBool,
@@ -71,15 +71,11 @@ impl ApproximateLimiter {
     /// processes that share a limit must use the same. Must be called within a Tokio runtime. Fails only if the URL is
     /// invalid.
     pub fn connect(url: &str, prefix: &str, pepper: &[u8], rule: Rule) -> Result<Self, Error> {
-        let config = ConnectionManagerConfig::new()
-            .set_response_timeout(Some(EXCHANGE_TIMEOUT))
-            .set_connection_timeout(Some(EXCHANGE_TIMEOUT))
-            .set_number_of_retries(0);
         Ok(Self(Arc::new(Shared {
             rule,
             shards: std::array::from_fn(|_| Mutex::default()),
             hasher: RandomState::new(),
-            connection: ConnectionManager::new_lazy_with_config(redis::Client::open(url)?, config)?,
+            connection: Connection::new(client(url)?, EXCHANGE_TIMEOUT, 0)?,
             prefix: prefix.to_owned(),
             pepper: pepper.into(),
             is_unavailable: AtomicBool::new(false),
@@ -127,8 +123,8 @@ impl ApproximateLimiter {
             let name = self.name(*key, *window);
             pipeline.incr(&name, *hits).expire(&name, ttl).ignore();
         }
-        let mut connection = self.0.connection.clone();
-        let totals = pipeline.query_async::<Vec<u32>>(&mut connection).await;
+        let totals =
+            self.0.connection.call(async |redis| pipeline.query_async::<Vec<u32>>(redis).await).await;
         let was_unavailable = self.0.is_unavailable.swap(totals.is_err(), Ordering::Relaxed);
         match totals {
             Ok(totals) => increments

@@ -2,17 +2,23 @@
 //! its subscriber is notified of that.
 
 use std::marker::PhantomData;
-use std::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use futures::{Stream, StreamExt as _};
-use redis::aio::{ConnectionManager, ConnectionManagerConfig, PubSub};
+use redis::aio::PubSub;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::Error;
+use crate::connection::{Connection, client};
 
 /// Timeout of a publish. A message that must arrive is in the outbox as well.
 const PUBLISH_TIMEOUT: Duration = Duration::from_secs(2);
+/// How long a caller waits for it at most: callers are requests.
+const MAX_WAIT: Duration = Duration::from_millis(200);
+/// After a timeout, further messages are refused at once for this long, so that not every request waits.
+const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
 /// A connection without messages is pinged at this interval and must respond within [`RESPONSE_TIMEOUT`].
 const PING_INTERVAL: Duration = Duration::from_secs(5);
@@ -25,7 +31,8 @@ const MAX_BACKOFF: Duration = Duration::from_secs(1);
 /// A channel of messages of one type. Clones share its connection.
 pub struct Bus<M> {
     client: redis::Client,
-    publisher: ConnectionManager,
+    publisher: Connection,
+    retry_at: Arc<Mutex<Option<Instant>>>,
     channel: String,
     messages: PhantomData<fn(M) -> M>,
 }
@@ -44,6 +51,7 @@ impl<M> Clone for Bus<M> {
         Self {
             client: self.client.clone(),
             publisher: self.publisher.clone(),
+            retry_at: Arc::clone(&self.retry_at),
             channel: self.channel.clone(),
             messages: PhantomData,
         }
@@ -54,24 +62,41 @@ impl<M: Serialize + DeserializeOwned> Bus<M> {
     /// Opens the channel `<prefix>:bus`. Redis may be down: the connection is made on first use. Must be called within
     /// a Tokio runtime. Fails only if the URL is invalid.
     pub fn connect(url: &str, prefix: &str) -> Result<Self, Error> {
-        let client = redis::Client::open(url)?;
-        let config = ConnectionManagerConfig::new()
-            .set_response_timeout(Some(PUBLISH_TIMEOUT))
-            .set_connection_timeout(Some(PUBLISH_TIMEOUT))
-            .set_number_of_retries(1);
-        let publisher = ConnectionManager::new_lazy_with_config(client.clone(), config)?;
-        Ok(Self { client, publisher, channel: format!("{prefix}:bus"), messages: PhantomData })
+        let client = client(url)?;
+        let publisher = Connection::new(client.clone(), PUBLISH_TIMEOUT, 1)?;
+        let channel = format!("{prefix}:bus");
+        Ok(Self { client, publisher, retry_at: Arc::default(), channel, messages: PhantomData })
     }
 
-    /// Publishes a message to all current subscribers. After a timeout, it may have been published all the same.
+    /// Publishes a message to all current subscribers. The caller waits for at most 200 ms. After a timeout, the message
+    /// may be published all the same.
     pub async fn publish(&self, message: &M) -> Result<(), Error> {
-        let payload = serde_json::to_string(message)?;
-        let mut publisher = self.publisher.clone();
-        let publish = redis::cmd("PUBLISH").arg(&self.channel).arg(payload).to_owned();
-        let receivers =
-            tokio::time::timeout(PUBLISH_TIMEOUT, publish.query_async::<u64>(&mut publisher)).await;
-        receivers.map_err(|_elapsed| Error::Timeout)??;
-        Ok(())
+        self.publish_all(std::slice::from_ref(message)).await
+    }
+
+    /// Publishes messages in this order, as [`Self::publish`] does: the caller waits for at most 200 ms for all together.
+    pub async fn publish_all(&self, messages: &[M]) -> Result<(), Error> {
+        let retry_at = *self.retry_at.lock().unwrap_or_else(PoisonError::into_inner);
+        if retry_at.is_some_and(|retry_at| Instant::now() < retry_at) {
+            return Err(Error::Timeout);
+        }
+        let mut publish = redis::pipe();
+        for message in messages {
+            publish.publish(&self.channel, serde_json::to_string(message)?).ignore();
+        }
+        let (publisher, retry_at) = (self.publisher.clone(), Arc::clone(&self.retry_at));
+        // Goes on if the caller stops waiting: a message that is a little late is better than one that the relay sends.
+        let publishing = tokio::spawn(async move {
+            let published = publisher.call(async |redis| publish.query_async::<()>(redis).await).await;
+            let is_silent = matches!(published, Err(Error::Timeout));
+            let until = is_silent.then(|| Instant::now() + RETRY_INTERVAL);
+            *retry_at.lock().unwrap_or_else(PoisonError::into_inner) = until;
+            published
+        });
+        match tokio::time::timeout(MAX_WAIT, publishing).await {
+            Ok(Ok(published)) => published,
+            Ok(Err(_)) | Err(_) => Err(Error::Timeout),
+        }
     }
 
     /// Returns an endless stream of events. It reconnects by itself and yields [`BusEvent::Lagged`] before the first

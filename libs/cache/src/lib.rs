@@ -4,6 +4,7 @@
 mod approximate_limiter;
 mod bus;
 mod config;
+mod connection;
 mod error;
 mod limiter;
 mod memo;

@@ -9,6 +9,7 @@
 mod ack;
 mod backend;
 mod config;
+mod connection;
 mod error;
 mod fetcher;
 mod in_process;

@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
-use redis::aio::{ConnectionManager, ConnectionManagerConfig};
-use redis::{Script, ScriptInvocation};
+use redis::io::tcp::{TcpSettings, socket2::TcpKeepalive};
+use redis::{IntoConnectionInfo as _, Script, ScriptInvocation};
 use serde::{Deserialize, Serialize};
 
 use crate::config::Config;
+use crate::connection::Connection;
 use crate::error::Error;
 use crate::lease::LeaseKey;
 use crate::task::Task;
@@ -21,9 +22,9 @@ const BLOCK_SECONDS: u32 = 5;
 const PUSH_BATCH: usize = 100;
 
 pub(crate) struct RedisQueue {
-    calls: ConnectionManager,
+    calls: Connection,
     /// A connection of its own, because waiting for notifications blocks it.
-    notifications: ConnectionManager,
+    notifications: Connection,
     keys: Keys,
     scripts: Scripts,
 }
@@ -63,18 +64,17 @@ pub(crate) struct ClaimedJobs {
 
 impl RedisQueue {
     pub(crate) fn open(config: &Config) -> Result<Self, Error> {
-        let client = redis::Client::open(config.url.as_str())?;
-        let options = ConnectionManagerConfig::new()
-            .set_connection_timeout(Some(Duration::from_secs(2)))
-            .set_number_of_retries(2)
-            .set_max_delay(Duration::from_millis(200));
-        let calls = options.clone().set_response_timeout(Some(RESPONSE_TIMEOUT));
-        let notifications =
-            options.set_response_timeout(Some(RESPONSE_TIMEOUT + Duration::from_secs(BLOCK_SECONDS.into())));
+        // The kernel closes a connection whose peer has vanished after about half a minute, also if no call is pending.
+        let keepalive =
+            TcpKeepalive::new().with_time(Duration::from_secs(10)).with_interval(Duration::from_secs(5));
+        let tcp = TcpSettings::default().set_keepalive(keepalive).set_user_timeout(Duration::from_secs(20));
+        let address = config.url.as_str().into_connection_info()?.set_tcp_settings(tcp);
+        let client = redis::Client::open(address)?;
+        let block_timeout = RESPONSE_TIMEOUT + Duration::from_secs(BLOCK_SECONDS.into());
         let key = |part| format!("{}:{part}", config.name);
         Ok(Self {
-            calls: ConnectionManager::new_lazy_with_config(client.clone(), calls)?,
-            notifications: ConnectionManager::new_lazy_with_config(client, notifications)?,
+            calls: Connection::new(client.clone(), RESPONSE_TIMEOUT)?,
+            notifications: Connection::new(client, block_timeout)?,
             keys: Keys {
                 jobs: key("jobs"),
                 waiting: key("waiting"),
@@ -149,22 +149,21 @@ impl RedisQueue {
     pub(crate) async fn depth(&self) -> Result<usize, Error> {
         let mut counts = redis::pipe();
         counts.llen(&self.keys.waiting).zcard(&self.keys.running);
-        let mut calls = self.calls.clone();
-        let (waiting, running): (usize, usize) = with_timeout(counts.query_async(&mut calls)).await?;
+        let (waiting, running): (usize, usize) =
+            self.calls.call(async |redis| counts.query_async(redis).await).await?;
         Ok(waiting + running)
     }
 
     /// Returns when jobs were pushed, or after [`BLOCK_SECONDS`].
     pub(crate) async fn wait_for_notification(&self) -> Result<(), Error> {
-        let mut notifications = self.notifications.clone();
         let call = redis::cmd("BLPOP").arg(&self.keys.notify).arg(BLOCK_SECONDS).to_owned();
-        let _notification: redis::Value = call.query_async(&mut notifications).await?;
+        let _notification: redis::Value =
+            self.notifications.call(async |redis| call.query_async(redis).await).await?;
         Ok(())
     }
 
     async fn invoke<T: redis::FromRedisValue>(&self, call: &ScriptInvocation<'_>) -> Result<T, Error> {
-        let mut calls = self.calls.clone();
-        with_timeout(call.invoke_async(&mut calls)).await
+        self.calls.call(async |redis| call.invoke_async(redis).await).await
     }
 }
 
@@ -175,11 +174,6 @@ pub(crate) fn parse<J: serde::de::DeserializeOwned>(
 ) -> Result<Task<J>, serde_json::Error> {
     let StoredJob { job, traceparent } = serde_json::from_str(body)?;
     Ok(Task { id, job, traceparent })
-}
-
-/// Bounds the whole call. The connection's own response timeout does not cover waiting for a connection.
-async fn with_timeout<T>(call: impl Future<Output = redis::RedisResult<T>>) -> Result<T, Error> {
-    Ok(tokio::time::timeout(RESPONSE_TIMEOUT, call).await.map_err(|_elapsed| Error::Timeout)??)
 }
 
 fn with_lease_keys<'call, 'a>(

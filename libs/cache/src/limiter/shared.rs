@@ -8,13 +8,13 @@ use std::time::{Duration, Instant};
 use chrono::{DateTime, Utc};
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use redis::Script;
-use redis::aio::{ConnectionManager, ConnectionManagerConfig};
 use sha2::Sha256;
 
 use super::local::Local;
 use super::rule::{Decision, Rule};
 use super::window::{Window, decide};
 use crate::Error;
+use crate::connection::{Connection, client};
 
 /// Default timeout of a call. A visitor waits for it: beyond this, counting locally is better.
 const DEFAULT_TIMEOUT: Duration = Duration::from_millis(150);
@@ -25,12 +25,11 @@ const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 /// Counts hits by key. Clones share the counts and the connection.
 #[derive(Clone)]
 pub struct Limiter {
-    connection: ConnectionManager,
+    connection: Connection,
     script: Arc<Script>,
     prefix: Arc<str>,
     pepper: Arc<[u8]>,
     local: Local,
-    timeout: Duration,
     retry_at: Arc<Mutex<Option<Instant>>>,
 }
 
@@ -49,17 +48,12 @@ impl Limiter {
         pepper: &[u8],
         timeout: Duration,
     ) -> Result<Self, Error> {
-        let config = ConnectionManagerConfig::new()
-            .set_response_timeout(Some(timeout))
-            .set_connection_timeout(Some(timeout))
-            .set_number_of_retries(0);
         Ok(Self {
-            connection: ConnectionManager::new_lazy_with_config(redis::Client::open(url)?, config)?,
+            connection: Connection::new(client(url)?, timeout, 0)?,
             script: Arc::new(Script::new(include_str!("hit.lua"))),
             prefix: prefix.into(),
             pepper: pepper.into(),
             local: Local::new(),
-            timeout,
             retry_at: Arc::default(),
         })
     }
@@ -90,13 +84,11 @@ impl Limiter {
         for window in windows {
             call.arg(window.rule.limit).arg(window.ttl_ms());
         }
-        let mut connection = self.connection.clone();
-        let response =
-            tokio::time::timeout(self.timeout, call.invoke_async::<Vec<u32>>(&mut connection)).await;
+        let response = self.connection.call(async |redis| call.invoke_async::<Vec<u32>>(redis).await).await;
         match response {
-            Ok(Ok(counts)) if counts.len() == windows.len() => Some(counts),
+            Ok(counts) if counts.len() == windows.len() => Some(counts),
             other => {
-                let error = other.ok().and_then(Result::err).map(|error| error.to_string());
+                let error = other.err().map(|error| error.to_string());
                 tracing::warn!(error, "Redis is unavailable: this process counts rate limits alone");
                 self.back_off();
                 None

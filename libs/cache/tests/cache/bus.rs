@@ -1,10 +1,11 @@
 //! Messages arrive, and a subscriber that may have missed some is notified.
 
 use std::pin::pin;
+use std::time::{Duration, Instant};
 
 use cache::{Bus, BusEvent};
 use futures::StreamExt as _;
-use sandbox::test::{KillableRedis, until, with_timeout};
+use sandbox::test::{KillableRedis, SilentProxy, until, with_timeout};
 
 use crate::support::{command, redis};
 
@@ -68,4 +69,22 @@ async fn reconnects_after_the_server_closed_the_connection() {
     assert_eq!(with_timeout(events.next()).await, Some(BusEvent::Lagged));
     bus.publish(&3).await.unwrap();
     assert_eq!(with_timeout(events.next()).await, Some(BusEvent::Message(3)));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_redis_connection_that_died_without_a_reset_delays_no_publish_and_is_replaced() {
+    let (url, prefix) = redis().await;
+    let (proxy, url) = SilentProxy::start(&url).await;
+    let bus = Bus::<u32>::connect(&url, &prefix).unwrap();
+    until(async || bus.publish(&1).await.is_ok()).await;
+    proxy.swallow();
+    let started = Instant::now();
+    for _ in 0..5 {
+        assert!(bus.publish(&2).await.is_err());
+    }
+    // 200 ms each, and time for a busy machine.
+    assert!(started.elapsed() < Duration::from_secs(2), "{:?}", started.elapsed());
+    proxy.pass();
+    until(async || bus.publish(&3).await.is_ok()).await;
+    assert!(started.elapsed() < Duration::from_secs(15), "{:?}", started.elapsed());
 }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use crate::support::{Worker, command, redis, task};
 use queue::{Config, Queue, Task};
-use sandbox::test::{KillableRedis, until, with_timeout};
+use sandbox::test::{KillableRedis, SilentProxy, until, with_timeout};
 use tokio::io::AsyncBufReadExt as _;
 use tokio::sync::mpsc;
 
@@ -157,5 +157,23 @@ async fn a_worker_survives_a_stall_of_two_seconds() {
     assert_eq!(queue.push(vec![task(2, 2)]).await.unwrap(), 1, "a slow response is no error");
     assert_eq!(with_timeout(arrived.recv()).await, Some(2));
     assert!(started.elapsed() >= Duration::from_millis(1_500), "the server did stall");
+    worker.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_redis_connection_that_died_without_a_reset_stops_neither_pushes_nor_workers() {
+    let (url, prefix) = redis().await;
+    let (proxy, url) = SilentProxy::start(&url).await;
+    let queue = Queue::<u32>::connect(&Config::new(url, prefix)).await.unwrap();
+    let (worker, mut arrived) = reporting_worker(&queue);
+    push_until_accepted(&queue, 1).await;
+    assert_eq!(with_timeout(arrived.recv()).await, Some(1));
+    proxy.swallow();
+    assert!(queue.push(vec![task(2, 2)]).await.is_err());
+    proxy.pass();
+    let passed = Instant::now();
+    push_until_accepted(&queue, 2).await;
+    assert_eq!(with_timeout(arrived.recv()).await, Some(2));
+    assert!(passed.elapsed() < Duration::from_secs(15), "{:?}", passed.elapsed());
     worker.stop().await;
 }

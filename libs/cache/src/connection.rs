@@ -1,0 +1,86 @@
+//! A connection to Redis that is replaced when it no longer answers. The connection manager of the redis crate reconnects
+//! when a connection is closed, but keeps one that died without a reset.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use redis::aio::{ConnectionManager, ConnectionManagerConfig};
+use redis::io::tcp::{TcpSettings, socket2::TcpKeepalive};
+use redis::{IntoConnectionInfo as _, RedisResult};
+
+use crate::Error;
+
+/// The kernel closes a connection whose peer has vanished after about half a minute, also if no call is pending.
+const KEEPALIVE_AFTER: Duration = Duration::from_secs(10);
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(5);
+const USER_TIMEOUT: Duration = Duration::from_secs(20);
+
+/// A client whose sockets notice a vanished peer. Fails only if the URL is invalid.
+pub(crate) fn client(url: &str) -> Result<redis::Client, Error> {
+    let keepalive = TcpKeepalive::new().with_time(KEEPALIVE_AFTER).with_interval(KEEPALIVE_INTERVAL);
+    let tcp = TcpSettings::default().set_keepalive(keepalive).set_user_timeout(USER_TIMEOUT);
+    Ok(redis::Client::open(url.into_connection_info()?.set_tcp_settings(tcp))?)
+}
+
+/// A shared connection with a timeout for each call. Clones share it.
+#[derive(Clone)]
+pub(crate) struct Connection {
+    client: redis::Client,
+    config: ConnectionManagerConfig,
+    timeout: Duration,
+    current: Arc<Mutex<Current>>,
+}
+
+struct Current {
+    manager: ConnectionManager,
+    /// Increases with each replacement, so that concurrent calls replace a dead connection once.
+    generation: u64,
+}
+
+impl Connection {
+    /// Connects on first use. Must be called within a Tokio runtime.
+    pub(crate) fn new(client: redis::Client, timeout: Duration, retries: usize) -> Result<Self, Error> {
+        let config = ConnectionManagerConfig::new()
+            .set_response_timeout(Some(timeout))
+            .set_connection_timeout(Some(timeout))
+            .set_number_of_retries(retries);
+        let manager = ConnectionManager::new_lazy_with_config(client.clone(), config.clone())?;
+        let current = Arc::new(Mutex::new(Current { manager, generation: 0 }));
+        Ok(Self { client, config, timeout, current })
+    }
+
+    /// Makes a call within the timeout. After a timeout the next call uses a new connection.
+    pub(crate) async fn call<T>(
+        &self,
+        call: impl AsyncFnOnce(&mut ConnectionManager) -> RedisResult<T>,
+    ) -> Result<T, Error> {
+        let (mut manager, generation) = {
+            let current = self.current();
+            (current.manager.clone(), current.generation)
+        };
+        match tokio::time::timeout(self.timeout, call(&mut manager)).await {
+            Ok(Err(error)) if !error.is_timeout() => Err(error.into()),
+            Ok(Ok(value)) => Ok(value),
+            Ok(Err(_)) | Err(_) => {
+                self.replace(generation);
+                Err(Error::Timeout)
+            }
+        }
+    }
+
+    fn replace(&self, generation: u64) {
+        let mut current = self.current();
+        if current.generation != generation {
+            return;
+        }
+        current.generation += 1;
+        match ConnectionManager::new_lazy_with_config(self.client.clone(), self.config.clone()) {
+            Ok(manager) => current.manager = manager,
+            Err(error) => tracing::error!(%error, "replacing a connection to Redis failed"),
+        }
+    }
+
+    fn current(&self) -> MutexGuard<'_, Current> {
+        self.current.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
