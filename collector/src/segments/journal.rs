@@ -22,6 +22,8 @@ const MAX_GROUP_EVENTS: usize = 4_096;
 /// Minimum time from one flush to the next. A single event does not wait; under load each event waits this much longer,
 /// which saves the CPU and disk time of many small flushes.
 const FLUSH_INTERVAL: Duration = Duration::from_millis(2);
+/// How soon sealing a segment is tried again after a failure.
+const SEAL_RETRY_INTERVAL: Duration = Duration::from_secs(1);
 /// A group of this size needs to wait only for `MIN_FLUSH_INTERVAL`.
 const LARGE_GROUP_EVENTS: usize = 32;
 const MIN_FLUSH_INTERVAL: Duration = Duration::from_micros(500);
@@ -66,6 +68,9 @@ pub(crate) struct Writer {
     flushed_at: Instant,
     /// Size of the last sealed segment.
     last_bytes: u64,
+    /// Segments that could not be sealed, oldest first, and the time of the next attempt.
+    unsealed: VecDeque<OpenSegment>,
+    seal_again_at: Instant,
     /// Segments that the shipper has not received yet, oldest first.
     sealed: VecDeque<SealedSegment>,
     shipper: mpsc::Sender<SealedSegment>,
@@ -99,6 +104,8 @@ impl Journal {
             open: None,
             flushed_at: Instant::now(),
             last_bytes: 0,
+            unsealed: VecDeque::new(),
+            seal_again_at: Instant::now(),
             sealed: leftovers.into(),
             shipper,
             backlog: backlog.clone(),
@@ -139,6 +146,7 @@ impl Writer {
                     _ => self.write(&mut group),
                 },
                 () = tokio::time::sleep_until(due_at.unwrap_or_else(Instant::now)), if due_at.is_some() && !due => {}
+                () = tokio::time::sleep_until(self.seal_again_at), if !self.unsealed.is_empty() => self.seal_again(),
                 Ok(permit) = shipper.reserve(), if due || !self.sealed.is_empty() => {
                     if self.sealed.is_empty() {
                         self.seal();
@@ -150,6 +158,7 @@ impl Writer {
             }
         }
         self.seal();
+        self.seal_again();
         for segment in self.sealed {
             // After the shipper has ended, the next start sends the rest.
             let _left_on_disk = self.shipper.send(segment).await;
@@ -168,7 +177,7 @@ impl Writer {
             Ok(()) => {
                 self.accepted.add(group.len() as u64, &[]);
                 self.backlog.add(records.len() as u64);
-                self.check.ok();
+                self.report_writable();
             }
             Err(error) => {
                 tracing::error!(%error, events = group.len(), "writing events failed: they are dropped");
@@ -236,8 +245,37 @@ impl Writer {
         match self.folder.seal(&open) {
             Ok(segment) => self.sealed.extend(segment),
             Err(error) => {
-                tracing::error!(%error, "sealing a segment failed: the next start seals and sends it");
+                tracing::error!(%error, segment = %open.id, "sealing a segment failed and is retried");
+                self.check.failed(format!("a segment can't be sealed: {error}"));
+                if self.unsealed.is_empty() {
+                    self.seal_again_at = Instant::now() + SEAL_RETRY_INTERVAL;
+                }
+                self.unsealed.push_back(open);
             }
+        }
+    }
+
+    /// Tries again to seal the segments that could not be sealed. After a restart they would be leftovers.
+    fn seal_again(&mut self) {
+        for open in std::mem::take(&mut self.unsealed) {
+            match self.folder.seal(&open) {
+                Ok(segment) => {
+                    tracing::info!(segment = %open.id, "sealed a segment after a failure");
+                    self.sealed.extend(segment);
+                }
+                Err(error) => {
+                    tracing::debug!(%error, segment = %open.id, "sealing a segment failed again");
+                    self.unsealed.push_back(open);
+                }
+            }
+        }
+        self.seal_again_at = Instant::now() + SEAL_RETRY_INTERVAL;
+        self.report_writable();
+    }
+
+    fn report_writable(&self) {
+        if self.unsealed.is_empty() {
+            self.check.ok();
         }
     }
 }

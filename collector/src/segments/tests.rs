@@ -275,3 +275,25 @@ fn an_intact_record_of_an_unknown_kind_is_an_error() {
     let line = format!("{:08x} {}\n", crc32fast::hash(json), String::from_utf8_lossy(json));
     assert!(record::decode(line.as_bytes()).unwrap_err().to_string().starts_with("line 1 "));
 }
+
+#[tokio::test]
+async fn a_segment_that_cannot_be_sealed_is_sealed_later_without_a_restart() {
+    let folder = TempDir::new().unwrap();
+    let mut fixture = fixture(folder.path(), LIMITS);
+    fixture.append(1).await.unwrap();
+    let open = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().path());
+    let open = open.into_iter().find(|path| path.extension().is_some_and(|e| e == "open")).unwrap();
+    // A folder of the sealed segment's name makes the rename fail, also for root.
+    let obstacle = open.with_extension("sealed");
+    fs::create_dir(&obstacle).unwrap();
+    sandbox::test::until(async || !fixture.readiness.report().ready).await;
+    fixture.append(2).await.unwrap();
+    assert!(!fixture.readiness.report().ready, "later events don't hide it");
+    fs::remove_dir(&obstacle).unwrap();
+    let mut sent = BTreeSet::new();
+    while sent.len() < 2 {
+        sent.extend(numbers(&sandbox::test::with_timeout(fixture.sealed.recv()).await.unwrap()));
+    }
+    assert_eq!(sent, BTreeSet::from([1, 2]));
+    assert!(fixture.readiness.report().ready);
+}
