@@ -21,7 +21,7 @@ mod transport;
 mod uploads;
 
 use anyhow::Context;
-use service::{Lifecycle, Listeners, Readiness, Shutdown};
+use service::{Lifecycle, Listeners, Readiness, Rounds, Shutdown};
 
 pub use config::{Config, DEFAULTS};
 use state::EdgeState;
@@ -46,8 +46,9 @@ pub async fn run(config: Config, listeners: Listeners, shutdown: Shutdown) -> an
         }
     });
     lifecycle.spawn("page views", {
-        let (state, shutdown) = (state.clone(), shutdown.clone());
-        async move { state.page_responder.views.flush_every(config.views.flush_interval, shutdown).await }
+        let (state, shutdown, interval) = (state.clone(), shutdown.clone(), config.views.flush_interval);
+        let rounds = Rounds::new(&readiness, "page views", interval);
+        async move { state.page_responder.views.flush_every(interval, rounds, shutdown).await }
     });
     let check = readiness.register("invalidation");
     lifecycle.spawn("invalidation", invalidation::listen(state, check, shutdown.clone()));

@@ -10,7 +10,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use service::Shutdown;
+use service::{Rounds, Shutdown};
 use store::read_pool::ReadPool;
 use uuid::Uuid;
 
@@ -65,10 +65,15 @@ impl PageViews {
     }
 
     /// Flushes the counts at an interval until `shutdown`.
-    pub(crate) async fn flush_every(&self, interval: Duration, shutdown: Shutdown) -> anyhow::Result<()> {
+    pub(crate) async fn flush_every(
+        &self,
+        interval: Duration,
+        rounds: Rounds,
+        shutdown: Shutdown,
+    ) -> anyhow::Result<()> {
         let mut ticks = tokio::time::interval(interval);
         while shutdown.unless_requested(ticks.tick()).await.is_some() {
-            self.flush().await;
+            rounds.watch(self.flush()).await;
         }
         Ok(())
     }

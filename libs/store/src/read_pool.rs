@@ -79,15 +79,19 @@ impl ReadPool {
             return Err(ReadError::Unavailable);
         }
         let by = tokio::time::Instant::now() + TIMEOUT;
+        let unavailable = |_elapsed| {
+            self.db.record_timeout();
+            Err(ReadError::Unavailable)
+        };
         let result = match timeout_at(by, crate::acquire_cancel_safe(&self.db)).await {
-            Err(_elapsed) => Err(ReadError::Unavailable),
+            Err(elapsed) => unavailable(elapsed),
             Ok(Err(error)) => Err(error.into()),
             Ok(Ok(mut conn)) => match timeout_at(by, query(&mut conn)).await {
                 Ok(result) => {
                     conn.release();
                     result.map_err(ReadError::from)
                 }
-                Err(_elapsed) => Err(ReadError::Unavailable),
+                Err(elapsed) => unavailable(elapsed),
             },
         };
         let is_unavailable = result.as_ref().is_err_and(ReadError::is_outage);

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use domain::Transient as _;
 use sandbox::test::SilentProxy;
+use store::read_pool::ReadPool;
 use store::{Config, Db, begin, read_clock};
 
 const STATEMENT_TIMEOUT: Duration = Duration::from_secs(1);
@@ -89,6 +90,19 @@ async fn a_connection_that_dies_on_its_way_back_to_the_pool_frees_its_slot() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn reads_go_on_after_their_connections_died_while_idle() {
+    let database = sandbox::test::database().await;
+    let (proxy, db) = through_proxy(&database.url).await;
+    let pool = ReadPool::new(db);
+    proxy.swallow();
+    proxy.pass();
+    let started = Instant::now();
+    sandbox::test::until(async || pool.query(read_clock).await.is_ok()).await;
+    // One query times out after two seconds, and the next probe comes a second later.
+    assert!(started.elapsed() < IN_TIME, "{:?}", started.elapsed());
+}
+
 #[tokio::test]
 async fn a_dropped_transaction_is_rolled_back_before_its_connection_is_used_again() {
     let database = sandbox::test::database().await;
@@ -146,7 +160,7 @@ async fn postgres_watches_the_sockets_of_its_clients() {
         ("tcp_keepalives_idle", "10"),
         ("tcp_keepalives_interval", "5"),
         ("tcp_keepalives_count", "3"),
-        ("tcp_user_timeout", "20s"),
+        ("tcp_user_timeout", "20000"),
         ("client_connection_check_interval", "1s"),
         ("idle_in_transaction_session_timeout", "1min"),
         ("statement_timeout", "1min"),

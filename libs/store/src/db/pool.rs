@@ -44,6 +44,11 @@ impl Db {
         self.statement_timeout
     }
 
+    /// Records that a connection got no answer, so that those that are idle now are replaced before they are used.
+    pub(crate) fn record_timeout(&self) {
+        self.last_timeout.record();
+    }
+
     pub(super) fn last_timeout(&self) -> &LastTimeout {
         &self.last_timeout
     }
