@@ -189,7 +189,7 @@ impl App {
 
     /// Returns whether the signals were published.
     async fn publish(&self, signals: &[Signal]) -> bool {
-        let published = self.bus.publish_all(signals).await;
+        let published = self.bus.publish_for_request(signals).await;
         if let Err(error) = &published {
             tracing::warn!(%error, signals = signals.len(), "failed to publish signals; the outbox will deliver them");
         }

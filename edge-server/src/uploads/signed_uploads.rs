@@ -123,7 +123,7 @@ async fn store(state: &EdgeState, id: Uuid, upload: &Upload, received: &Received
     if is_asset {
         // This edge invalidates at once, the others when they receive the signal.
         invalidation::apply(state, change);
-        if let Err(error) = state.bus.publish(&signal).await {
+        if let Err(error) = state.bus.publish_for_request(std::slice::from_ref(&signal)).await {
             tracing::debug!(%error, "a signal is left to the next sweep of the outbox");
         }
     }

@@ -15,9 +15,9 @@ use crate::connection::{Connection, client};
 
 /// Timeout of a publish. A message that must arrive is in the outbox as well.
 const PUBLISH_TIMEOUT: Duration = Duration::from_secs(2);
-/// How long a caller waits for it at most: callers are requests.
-const MAX_WAIT: Duration = Duration::from_millis(200);
-/// After a timeout, further messages are refused at once for this long, so that not every request waits.
+/// How long a request waits for it.
+const MAX_REQUEST_WAIT: Duration = Duration::from_millis(200);
+/// After a timeout, further messages of requests are refused at once for this long, so that not every request waits.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
 /// A connection without messages is pinged at this interval and must respond within [`RESPONSE_TIMEOUT`].
@@ -68,35 +68,47 @@ impl<M: Serialize + DeserializeOwned> Bus<M> {
         Ok(Self { client, publisher, retry_at: Arc::default(), channel, messages: PhantomData })
     }
 
-    /// Publishes a message to all current subscribers. The caller waits for at most 200 ms. After a timeout, the message
-    /// may be published all the same.
+    /// Publishes a message to all current subscribers. After a timeout of two seconds, it may have been published all the
+    /// same.
     pub async fn publish(&self, message: &M) -> Result<(), Error> {
         self.publish_all(std::slice::from_ref(message)).await
     }
 
-    /// Publishes messages in this order, as [`Self::publish`] does: the caller waits for at most 200 ms for all together.
+    /// Publishes messages in this order, as [`Self::publish`] does, in one call.
     pub async fn publish_all(&self, messages: &[M]) -> Result<(), Error> {
+        let messages = self.pipeline(messages)?;
+        self.publisher.call(async |redis| messages.query_async::<()>(redis).await).await
+    }
+
+    /// Publishes messages in this order for a request, which waits for at most 200 ms. After a timeout, they may be
+    /// published all the same.
+    pub async fn publish_for_request(&self, messages: &[M]) -> Result<(), Error> {
         let retry_at = *self.retry_at.lock().unwrap_or_else(PoisonError::into_inner);
         if retry_at.is_some_and(|retry_at| Instant::now() < retry_at) {
             return Err(Error::Timeout);
         }
-        let mut publish = redis::pipe();
-        for message in messages {
-            publish.publish(&self.channel, serde_json::to_string(message)?).ignore();
-        }
+        let messages = self.pipeline(messages)?;
         let (publisher, retry_at) = (self.publisher.clone(), Arc::clone(&self.retry_at));
-        // Goes on if the caller stops waiting: a message that is a little late is better than one that the relay sends.
+        // Goes on if the request stops waiting: a message that is a little late is better than one that the relay sends.
         let publishing = tokio::spawn(async move {
-            let published = publisher.call(async |redis| publish.query_async::<()>(redis).await).await;
+            let published = publisher.call(async |redis| messages.query_async::<()>(redis).await).await;
             let is_silent = matches!(published, Err(Error::Timeout));
             let until = is_silent.then(|| Instant::now() + RETRY_INTERVAL);
             *retry_at.lock().unwrap_or_else(PoisonError::into_inner) = until;
             published
         });
-        match tokio::time::timeout(MAX_WAIT, publishing).await {
+        match tokio::time::timeout(MAX_REQUEST_WAIT, publishing).await {
             Ok(Ok(published)) => published,
             Ok(Err(_)) | Err(_) => Err(Error::Timeout),
         }
+    }
+
+    fn pipeline(&self, messages: &[M]) -> Result<redis::Pipeline, Error> {
+        let mut pipeline = redis::pipe();
+        for message in messages {
+            pipeline.publish(&self.channel, serde_json::to_string(message)?).ignore();
+        }
+        Ok(pipeline)
     }
 
     /// Returns an endless stream of events. It reconnects by itself and yields [`BusEvent::Lagged`] before the first

@@ -72,7 +72,7 @@ async fn reconnects_after_the_server_closed_the_connection() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_redis_connection_that_died_without_a_reset_delays_no_publish_and_is_replaced() {
+async fn a_redis_connection_that_died_without_a_reset_delays_no_request_and_is_replaced() {
     let (url, prefix) = redis().await;
     let (proxy, url) = SilentProxy::start(&url).await;
     let bus = Bus::<u32>::connect(&url, &prefix).unwrap();
@@ -80,11 +80,11 @@ async fn a_redis_connection_that_died_without_a_reset_delays_no_publish_and_is_r
     proxy.swallow();
     let started = Instant::now();
     for _ in 0..5 {
-        assert!(bus.publish(&2).await.is_err());
+        assert!(bus.publish_for_request(&[2]).await.is_err());
     }
     // 200 ms each, and time for a busy machine.
     assert!(started.elapsed() < Duration::from_secs(2), "{:?}", started.elapsed());
     proxy.pass();
-    until(async || bus.publish(&3).await.is_ok()).await;
+    until(async || bus.publish_for_request(&[3]).await.is_ok()).await;
     assert!(started.elapsed() < Duration::from_secs(15), "{:?}", started.elapsed());
 }
