@@ -76,6 +76,9 @@ impl<M: Serialize + DeserializeOwned> Bus<M> {
 
     /// Publishes messages in this order, as [`Self::publish`] does, in one call.
     pub async fn publish_all(&self, messages: &[M]) -> Result<(), Error> {
+        if messages.is_empty() {
+            return Ok(());
+        }
         let messages = self.pipeline(messages)?;
         self.publisher.call(async |redis| messages.query_async::<()>(redis).await).await
     }

@@ -1,6 +1,7 @@
 //! A Postgres database per test.
 
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use store::Config;
@@ -12,6 +13,8 @@ use crate::supervisor::Backend;
 
 /// Connections of one test's pool. The server allows 300.
 const CONNECTIONS: u32 = 10;
+/// Copying a database takes long while many tests run.
+const ADMIN_TIMEOUT: Duration = Duration::from_mins(10);
 const TEMPLATE: &str = "template_migrated";
 
 static MIGRATED: OnceCell<()> = OnceCell::const_new();
@@ -53,7 +56,7 @@ async fn migrate_template(server: &str) -> Result<()> {
 
 /// Runs a statement over a new connection: a pool belongs to the runtime, and so to the test, that created it.
 async fn administer(server: &str, statement: &str) -> Result<()> {
-    let db = store::connect(&Config::new(server, 1))?;
+    let db = store::connect(&Config { statement_timeout: ADMIN_TIMEOUT, ..Config::new(server, 1) })?;
     let outcome = store::execute_raw(&db, statement).await;
     db.close().await;
     outcome.with_context(|| statement.to_owned())
