@@ -1,6 +1,6 @@
 //! The client's IP address: the connection's peer, or the address that a trusted proxy forwards.
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 use axum::extract::ConnectInfo;
 use http::{Extensions, HeaderMap};
@@ -26,6 +26,17 @@ impl TrustedProxies {
             client = before.to_canonical();
         }
         Some(client)
+    }
+
+    /// Returns the network whose connections are limited together: the address of a peer, or the /64 of an IPv6 address.
+    /// `None` for a trusted proxy, which connects for many clients.
+    pub(crate) fn limited_network(&self, peer: SocketAddr) -> Option<IpAddr> {
+        let ip = peer.ip().to_canonical();
+        let network = match ip {
+            IpAddr::V4(_) => ip,
+            IpAddr::V6(v6) => Ipv6Addr::from_bits(v6.to_bits() & (u128::MAX << 64)).into(),
+        };
+        (!self.trusts(ip)).then_some(network)
     }
 
     fn trusts(&self, ip: IpAddr) -> bool {
@@ -64,5 +75,22 @@ mod tests {
         assert_eq!(client_ip("10.0.0.1", "[2001:db8::1]:4711, 10.2.2.2"), "2001:db8::1");
         assert_eq!(client_ip("10.0.0.1", "nonsense"), "10.0.0.1");
         assert_eq!(client_ip("::ffff:10.0.0.1", "198.51.100.1"), "198.51.100.1");
+    }
+
+    #[test]
+    fn connections_count_for_their_address_or_64_network_unless_from_a_trusted_proxy() {
+        let proxies = TrustedProxies::new(vec!["10.0.0.0/8".parse().unwrap()]);
+        let network = |peer: &str| {
+            proxies
+                .limited_network(SocketAddr::new(peer.parse().unwrap(), 1))
+                .map(|network| network.to_string())
+        };
+        assert_eq!(network("203.0.113.7").as_deref(), Some("203.0.113.7"));
+        assert_eq!(network("::ffff:203.0.113.7").as_deref(), Some("203.0.113.7"));
+        assert_eq!(network("127.0.0.1").as_deref(), Some("127.0.0.1"), "loopback is limited too");
+        assert_eq!(network("2001:db8:1:2:3:4:5:6").as_deref(), Some("2001:db8:1:2::"));
+        assert_eq!(network("2001:db8:1:2:ffff::1"), network("2001:db8:1:2::"));
+        assert_ne!(network("2001:db8:1:3::"), network("2001:db8:1:2::"));
+        assert_eq!((network("10.1.2.3"), network("::ffff:10.1.2.3")), (None, None));
     }
 }

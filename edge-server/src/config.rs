@@ -37,6 +37,14 @@ const RENAMED_KEYS: &RenamedKeys = &[
 /// Time that components have to end on shutdown.
 pub const GRACE: Duration = Duration::from_secs(15);
 
+/// Open files beside connections: stores, files that are being sent, and the log.
+const OTHER_OPEN_FILES: usize = 200;
+
+/// By default an address may have this part of all connections: a sixteenth.
+const SHARE_PER_ADDRESS_BY_DEFAULT: usize = 16;
+/// The default of small installations; an office behind one address needs as many.
+const MIN_PER_ADDRESS_BY_DEFAULT: usize = 64;
+
 /// All settings.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -133,6 +141,7 @@ impl Cache {
 #[serde(deny_unknown_fields)]
 pub struct Connections {
     pub max: usize,
+    pub max_per_address: i64,
     pub max_streams: u32,
     pub max_header_bytes: u32,
     pub fast_path: bool,
@@ -142,6 +151,39 @@ pub struct Connections {
     pub idle_timeout: Duration,
     #[serde(with = "service::config::duration")]
     pub body_timeout: Duration,
+}
+
+impl Connections {
+    /// Returns the maximum of one address; `None` if it is not limited. A negative setting stands for the default.
+    pub(crate) fn address_limit(&self) -> Option<usize> {
+        match usize::try_from(self.max_per_address) {
+            Ok(0) => None,
+            Ok(limit) => Some(limit),
+            Err(_negative) => Some(MIN_PER_ADDRESS_BY_DEFAULT.max(self.max / SHARE_PER_ADDRESS_BY_DEFAULT)),
+        }
+    }
+
+    /// Returns the number of open files that `max` connections may need, each with one to an inner service.
+    pub(crate) fn open_files(&self) -> u64 {
+        (2 * self.max + OTHER_OPEN_FILES) as u64
+    }
+
+    /// Lowers `max` to what fits into a limit of open files. Beyond the limit every accept would fail, also that of a
+    /// connection which could replace an idle one.
+    pub(crate) fn within(mut self, open_files: u64) -> Self {
+        let open_files = usize::try_from(open_files).unwrap_or(usize::MAX);
+        let fits = (open_files.saturating_sub(OTHER_OPEN_FILES) / 2).max(1);
+        if fits < self.max {
+            tracing::warn!(
+                max = self.max,
+                lowered_to = fits,
+                open_files,
+                "connections.max is lowered, because the limit of open files (ulimit -Hn) leaves no room for more"
+            );
+            self.max = fits;
+        }
+        self
+    }
 }
 
 /// Section `[views]`.
@@ -155,4 +197,35 @@ pub struct Views {
 /// Returns a size as a cache weight.
 pub(crate) fn weight(bytes: usize) -> u32 {
     u32::try_from(bytes).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use service::config::{Sources, load};
+
+    use super::*;
+
+    fn connections(max: usize, max_per_address: i64) -> Connections {
+        let defaults: Config = load(DEFAULTS, &Sources::default()).unwrap().config;
+        Connections { max, max_per_address, ..defaults.connections }
+    }
+
+    #[test]
+    fn an_address_has_a_sixteenth_of_the_connections_and_at_least_64() {
+        assert_eq!(
+            load::<Config>(DEFAULTS, &Sources::default()).unwrap().config.connections.max_per_address,
+            -1
+        );
+        assert_eq!(connections(20_000, -1).address_limit(), Some(1_250));
+        assert_eq!(connections(412, -1).address_limit(), Some(64));
+        assert_eq!(connections(20_000, 7).address_limit(), Some(7));
+        assert_eq!(connections(20_000, 0).address_limit(), None);
+    }
+
+    #[test]
+    fn connections_are_lowered_unless_twice_as_many_files_and_200_more_fit() {
+        let max = |open_files| connections(20_000, -1).within(open_files).max;
+        assert_eq!([40_200, 40_199, 1_024, 201, 0, u64::MAX].map(max), [20_000, 19_999, 412, 1, 1, 20_000]);
+        assert_eq!(connections(20_000, -1).open_files(), 40_200);
+    }
 }

@@ -32,12 +32,14 @@ use transport::{listener, router::HostRouter};
 /// # Errors
 /// A setting is invalid, or a component failed.
 pub async fn run(config: Config, listeners: Listeners, shutdown: Shutdown) -> anyhow::Result<()> {
+    let limits = config.connections.clone();
+    let limits = limits.within(service::open_files::raise_limit(config.connections.open_files()));
     let readiness = Readiness::new(&shutdown);
     let state = EdgeState::new(&config).context("edge-server")?;
     let mut lifecycle = Lifecycle::new(shutdown.clone());
     lifecycle.spawn("listener", {
         let (state, router) = (state.clone(), HostRouter::new(&state));
-        let (limits, shutdown) = (config.connections, shutdown.clone());
+        let shutdown = shutdown.clone();
         async move {
             listener::serve(listeners.main, state.clone(), router, limits, shutdown).await?;
             // All connections are closed, so no further views are counted.

@@ -1,10 +1,12 @@
-//! Tracks open connections, closes idle ones, and drains all of them on shutdown.
+//! Tracks open connections, limits them per address, closes idle ones, and drains all of them on shutdown.
 //!
 //! hyper only times the request head, and needs a timer per connection for that. A silent client, or an idle HTTP/2
 //! connection, would hold its file descriptor forever. Here one background task checks all connections instead, and a
-//! request costs its connection one counter increment and no timer.
+//! request costs its connection one counter increment and no timer. Addresses are counted only when a connection begins and
+//! ends.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Waker};
@@ -12,6 +14,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::Notify;
 
+use super::idle_list::IdleList;
 use crate::config::Connections;
 
 /// Read rate below which a client counts as idle: a tenth of a slow modem.
@@ -41,6 +44,15 @@ pub(crate) enum Disposition {
     CloseWhenIdle,
     /// Close at once.
     Abort,
+}
+
+/// How a new connection got room.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Room {
+    /// The limit is not reached.
+    Free,
+    /// An idle connection is being closed for it.
+    Replaced,
 }
 
 impl Connection {
@@ -111,14 +123,88 @@ pub(crate) struct ConnectionTable {
 struct Entries {
     next_id: u64,
     by_id: HashMap<u64, Entry>,
+    by_network: HashMap<IpAddr, Group>,
+    idle: IdleList,
+}
+
+/// The open connections of one network, except those that are being closed for a newer one.
+#[derive(Default)]
+struct Group {
+    ids: HashSet<u64>,
+    idle: IdleList,
 }
 
 /// A connection and its counters at the last check.
 struct Entry {
     connection: Arc<Connection>,
+    /// The network that the connection counts for.
+    network: Option<IpAddr>,
     requests: u64,
     written: u64,
     idle_since: Instant,
+}
+
+impl Entry {
+    /// Reads the counters. Returns the start of the idle time, or `None` while the server is producing a response, and once
+    /// the connection is aborted.
+    fn idle_since(&mut self, now: Instant) -> Option<Instant> {
+        let requests = self.connection.requests.load(Ordering::Relaxed);
+        let written = self.connection.written.load(Ordering::Relaxed);
+        let is_active = self.connection.active.load(Ordering::Relaxed) > 0;
+        if requests != self.requests || is_active {
+            (self.requests, self.idle_since) = (requests, now);
+        } else {
+            // A client that reads its response is not idle, unless it reads slower than the minimum rate.
+            let credit = Duration::from_millis((written - self.written) * 1_000 / BYTES_PER_SECOND_MIN);
+            self.idle_since = now.min(self.idle_since + credit);
+        }
+        self.written = written;
+        let is_aborted = self.connection.disposition.load(Ordering::SeqCst) == ABORT;
+        (!is_active && !is_aborted).then_some(self.idle_since)
+    }
+}
+
+impl Entries {
+    /// Closes the connection of a network that is idle longest. Returns `false` if none is idle.
+    fn close_idlest_of(&mut self, network: IpAddr, now: Instant) -> bool {
+        let Some(group) = self.by_network.get_mut(&network) else { return false };
+        let by_id = &mut self.by_id;
+        let mut idle_since = |id: u64| by_id.get_mut(&id)?.idle_since(now);
+        let idlest = group.idle.pop(&mut idle_since).or_else(|| {
+            group.idle.fill(group.ids.iter().filter_map(|id| Some((idle_since(*id)?, *id))));
+            group.idle.pop(&mut idle_since)
+        });
+        idlest.is_some_and(|id| self.close(id))
+    }
+
+    /// Closes the connection that is idle longest. Returns `false` if none is idle.
+    fn close_idlest(&mut self, now: Instant) -> bool {
+        let by_id = &mut self.by_id;
+        let idlest = self.idle.pop(|id| by_id.get_mut(&id)?.idle_since(now)).or_else(|| {
+            self.idle.fill(by_id.iter_mut().filter_map(|(id, entry)| Some((entry.idle_since(now)?, *id))));
+            self.idle.pop(|id| by_id.get_mut(&id)?.idle_since(now))
+        });
+        idlest.is_some_and(|id| self.close(id))
+    }
+
+    /// Aborts a connection. It no longer counts for its network, although its task has yet to end.
+    fn close(&mut self, id: u64) -> bool {
+        let Some(entry) = self.by_id.get_mut(&id) else { return false };
+        entry.connection.set_disposition(ABORT);
+        let network = entry.network.take();
+        self.leave(id, network);
+        true
+    }
+
+    fn leave(&mut self, id: u64, network: Option<IpAddr>) {
+        let Some(network) = network else { return };
+        if let Some(group) = self.by_network.get_mut(&network) {
+            group.ids.remove(&id);
+            if group.ids.is_empty() {
+                self.by_network.remove(&network);
+            }
+        }
+    }
 }
 
 impl ConnectionTable {
@@ -126,35 +212,49 @@ impl ConnectionTable {
         Arc::new(Self { limits, entries: Mutex::default(), empty: Notify::new() })
     }
 
-    /// Adds a connection, which is removed when the guard is dropped.
-    pub(crate) fn insert(self: &Arc<Self>, now: Instant) -> ConnectionGuard {
+    /// Makes room for a connection of a network: at the limit, closes the network's connection that is idle longest. Returns
+    /// `None` if none is idle. `network` is the client's, if its connections are limited.
+    pub(crate) fn make_room(&self, network: Option<IpAddr>, now: Instant) -> Option<Room> {
+        let (Some(network), Some(limit)) = (network, self.limits.address_limit()) else {
+            return Some(Room::Free);
+        };
+        let mut entries = self.entries();
+        let open = entries.by_network.get(&network).map_or(0, |group| group.ids.len());
+        if open < limit {
+            return Some(Room::Free);
+        }
+        entries.close_idlest_of(network, now).then_some(Room::Replaced)
+    }
+
+    /// Adds a connection, which is removed when the guard is dropped. It counts for `network`.
+    pub(crate) fn insert(self: &Arc<Self>, network: Option<IpAddr>, now: Instant) -> ConnectionGuard {
         let connection = Arc::new(Connection::default());
+        let network = network.filter(|_| self.limits.address_limit().is_some());
         let mut entries = self.entries();
         entries.next_id += 1;
         let id = entries.next_id;
-        let entry = Entry { connection: Arc::clone(&connection), requests: 0, written: 0, idle_since: now };
+        if let Some(network) = network {
+            entries.by_network.entry(network).or_default().ids.insert(id);
+        }
+        let entry =
+            Entry { connection: Arc::clone(&connection), network, requests: 0, written: 0, idle_since: now };
         entries.by_id.insert(id, entry);
         ConnectionGuard { table: Arc::clone(self), id, connection }
+    }
+
+    /// Closes the connection that is idle longest, if one is.
+    pub(crate) fn close_idlest(&self, now: Instant) {
+        self.entries().close_idlest(now);
     }
 
     /// Checks all connections once: closes those that are idle for too long, and aborts those that do not react.
     pub(crate) fn reap_idle(&self, now: Instant) {
         for entry in self.entries().by_id.values_mut() {
-            let requests = entry.connection.requests.load(Ordering::Relaxed);
-            if requests != entry.requests || entry.connection.active.load(Ordering::Relaxed) > 0 {
-                (entry.requests, entry.idle_since) = (requests, now);
-                entry.written = entry.connection.written.load(Ordering::Relaxed);
-                continue;
-            }
-            // A client that reads its response is not idle, unless it reads slower than the minimum rate.
-            let written = entry.connection.written.load(Ordering::Relaxed);
-            let credit = Duration::from_millis((written - entry.written) * 1_000 / BYTES_PER_SECOND_MIN);
-            entry.written = written;
-            entry.idle_since = now.min(entry.idle_since + credit);
-            let idle = now.saturating_duration_since(entry.idle_since);
+            let Some(idle_since) = entry.idle_since(now) else { continue };
+            let idle = now.saturating_duration_since(idle_since);
             let header_timeout = self.limits.header_timeout;
             // Without any request so far, the first request head must have arrived by now.
-            let (close_after, abort_after) = if requests == 0 {
+            let (close_after, abort_after) = if entry.requests == 0 {
                 (header_timeout, header_timeout)
             } else {
                 let idle_timeout = self.limits.idle_timeout;
@@ -210,7 +310,8 @@ pub(crate) struct ConnectionGuard {
 impl Drop for ConnectionGuard {
     fn drop(&mut self) {
         let mut entries = self.table.entries();
-        entries.by_id.remove(&self.id);
+        let network = entries.by_id.remove(&self.id).and_then(|entry| entry.network);
+        entries.leave(self.id, network);
         if entries.by_id.is_empty() {
             self.table.empty.notify_waiters();
         }
@@ -235,6 +336,7 @@ mod tests {
     fn disposition_after_a_minute(mut every_second: impl FnMut(&Arc<Connection>)) -> u8 {
         let limits = Connections {
             max: 1,
+            max_per_address: 0,
             max_streams: 1,
             max_header_bytes: 1,
             fast_path: true,
@@ -243,7 +345,7 @@ mod tests {
             body_timeout: SECOND,
         };
         let (table, mut now) = (ConnectionTable::new(limits), Instant::now());
-        let guard = table.insert(now);
+        let guard = table.insert(None, now);
         guard.connection.record_request();
         table.reap_idle(now);
         for _ in 0..60 {

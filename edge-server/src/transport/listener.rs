@@ -15,10 +15,10 @@ use service::Shutdown;
 use socket2::SockRef;
 use tokio::io::AsyncReadExt;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::coalescing_writer::CoalescingWriter;
-use super::connections::{ConnectionGuard, ConnectionTable, Disposition};
+use super::connections::{ConnectionGuard, ConnectionTable, Disposition, Room};
 use super::counting_writer::CountingWriter;
 use super::fast_path::{Handoff, Protocol};
 use super::router::HostRouter;
@@ -35,6 +35,8 @@ const UNACKNOWLEDGED_TIMEOUT: Duration = Duration::from_secs(60);
 const UNSENT_BYTES: u32 = 128 * 1024;
 /// Interval of HTTP/2 pings.
 const PING_INTERVAL: Duration = Duration::from_secs(30);
+/// Interval at which a waiting connection tries again to replace an idle one.
+const CLOSE_INTERVAL: Duration = Duration::from_millis(100);
 /// Number of idle checks within the shortest timeout.
 const CHECKS_PER_TIMEOUT: u32 = 8;
 
@@ -51,14 +53,17 @@ pub(crate) async fn serve(
     let permits = Arc::new(Semaphore::new(limits.max));
     let reaper = tokio::spawn(reap_idle(Arc::clone(&table), limits.clone(), shutdown.clone()));
     let mut listener = listener;
-    let next = async |listener: &mut TcpListener| {
-        // Over the limit, connections are not refused: they wait in the system's accept queue.
-        let permit = Arc::clone(&permits).acquire_owned().await;
-        // axum's accept, not the socket's own: it retries, and pauses when file descriptors run out.
-        (permit, axum::serve::Listener::accept(listener).await)
-    };
-    while let Some((permit, (stream, peer))) = shutdown.unless_requested(next(&mut listener)).await {
-        let guard = table.insert(Instant::now());
+    // axum's accept, not the socket's own: it retries, and pauses when file descriptors run out.
+    while let Some((stream, peer)) =
+        shutdown.unless_requested(axum::serve::Listener::accept(&mut listener)).await
+    {
+        let network = state.trusted_proxies.limited_network(peer);
+        let Some(room) = table.make_room(network, Instant::now()) else {
+            tracing::debug!(%peer, "closed a connection of an address with too many that are not idle");
+            continue;
+        };
+        let Some(permit) = shutdown.unless_requested(acquire(&permits, &table, room)).await else { break };
+        let guard = table.insert(network, Instant::now());
         let connection = Arc::clone(&guard.connection);
         let service = EdgeService::new(&state, &router, connection, peer, limits.body_timeout);
         let (servers, fast_path) = (Arc::clone(&servers), limits.fast_path);
@@ -77,6 +82,29 @@ pub(crate) async fn serve(
     }
     reaper.abort();
     Ok(())
+}
+
+/// Waits for the permit of a new connection. At the limit, closes the connection that is idle longest, unless one of the same
+/// address is being closed already. Further connections wait in the system's accept queue.
+async fn acquire(
+    permits: &Arc<Semaphore>,
+    table: &ConnectionTable,
+    mut room: Room,
+) -> Option<OwnedSemaphorePermit> {
+    if let Ok(permit) = Arc::clone(permits).try_acquire_owned() {
+        return Some(permit);
+    }
+    loop {
+        if room == Room::Free {
+            table.close_idlest(Instant::now());
+        }
+        // If none was idle, one may be by then.
+        room = Room::Free;
+        let permit = tokio::time::timeout(CLOSE_INTERVAL, Arc::clone(permits).acquire_owned()).await;
+        if let Ok(permit) = permit {
+            return permit.ok();
+        }
+    }
 }
 
 /// Polls an HTTP/2 stream once at once, and spawns a task only if it has to wait. A cache hit never has to.

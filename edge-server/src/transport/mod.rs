@@ -4,6 +4,7 @@ mod coalescing_writer;
 mod connections;
 mod counting_writer;
 mod fast_path;
+mod idle_list;
 pub(crate) mod listener;
 mod min_rate_body;
 pub(crate) mod router;

@@ -12,24 +12,24 @@ use tokio::net::{TcpSocket, TcpStream};
 
 use crate::harness::Edge;
 
-const HEAD: &str = "GET / HTTP/1.1\r\nHost: quiet-otter.localhost\r\n";
+pub(crate) const HEAD: &str = "GET / HTTP/1.1\r\nHost: quiet-otter.localhost\r\n";
 
 /// Starts an edge with one page and these connection settings.
-async fn edge(set: &[&str]) -> Edge {
+pub(crate) async fn edge(set: &[&str]) -> Edge {
     let edge = Edge::with(set).await;
     edge.account("quiet-otter").await.page("index", "<p>x").await;
     edge
 }
 
 /// Reads until the edge closes the connection.
-async fn rest(stream: &mut TcpStream) -> String {
+pub(crate) async fn rest(stream: &mut TcpStream) -> String {
     let mut all = Vec::new();
     let _or_reset = stream.read_to_end(&mut all).await;
     String::from_utf8_lossy(&all).into_owned()
 }
 
 /// Reads one response whose body is the page.
-async fn one_page(stream: &mut TcpStream) -> String {
+pub(crate) async fn one_page(stream: &mut TcpStream) -> String {
     let mut response = Vec::new();
     while !response.ends_with(b"<p>x") {
         assert!(stream.read_buf(&mut response).await.unwrap() > 0, "{}", String::from_utf8_lossy(&response));
@@ -251,24 +251,6 @@ async fn closes_an_idle_http2_connection() {
     let mut all = Vec::new();
     let ended = tokio::time::timeout(Duration::from_secs(30), stream.read_to_end(&mut all)).await;
     assert!(ended.is_ok(), "the connection is still open");
-}
-
-#[tokio::test]
-async fn connections_over_the_limit_wait_for_a_free_slot() {
-    let edge = edge(&["connections.max=2"]).await;
-    let mut connected = Vec::new();
-    for _ in 0..2 {
-        let mut stream = edge.visitor.connect().await;
-        stream.write_all(format!("{HEAD}\r\n").as_bytes()).await.unwrap();
-        one_page(&mut stream).await;
-        connected.push(stream);
-    }
-    let mut waiting = edge.visitor.connect().await;
-    waiting.write_all(format!("{HEAD}\r\n").as_bytes()).await.unwrap();
-    let early = tokio::time::timeout(Duration::from_millis(200), waiting.readable()).await;
-    assert!(early.is_err(), "a connection over the limit was served");
-    connected.pop();
-    one_page(&mut waiting).await;
 }
 
 #[tokio::test]

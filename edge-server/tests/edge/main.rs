@@ -7,6 +7,7 @@ mod addresses;
 mod assets;
 mod changes;
 mod client;
+mod connection_limits;
 mod connections;
 mod domains;
 mod encodings;

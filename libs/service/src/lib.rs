@@ -16,6 +16,7 @@ mod lifecycle;
 mod listeners;
 mod main_program;
 pub mod metrics;
+pub mod open_files;
 pub mod ops;
 mod random;
 mod readiness;

@@ -110,6 +110,8 @@ impl Settings<'_> {
                 put("signin", "max_attempts_per_hour", Value::Integer(1_000));
             }
             "edge-server" => {
+                // Every client is on this machine and has its address.
+                put("connections", "max_per_address", Value::Integer(0));
                 put("upstreams", "control_plane", text(&service("control-plane")?.url));
                 put("upstreams", "collector", text(&service("collector")?.url));
             }

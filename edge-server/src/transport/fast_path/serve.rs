@@ -192,7 +192,7 @@ mod tests {
 
         let (mut client, mut server) = tokio::io::duplex(1_024);
         let table = ConnectionTable::new(config.connections.clone());
-        let (guard, mut cache) = (table.insert(Instant::now()), ConnectionCache::default());
+        let (guard, mut cache) = (table.insert(None, Instant::now()), ConnectionCache::default());
         let get = "GET / HTTP/1.1\r\nHost: quiet-otter.localhost\r\n\r\n";
         let post = "POST / HTTP/1.1\r\nHost: quiet-otter.localhost\r\n\r\n";
         let exchange = async {
