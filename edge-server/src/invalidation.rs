@@ -1,6 +1,9 @@
 //! Receives change signals and invalidates the caches.
 //!
-//! After every reconnection all entries are invalidated, because signals sent meanwhile are lost.
+//! After every reconnection all entries are invalidated, because signals sent meanwhile are lost. Until then entries are
+//! reloaded when they are a second old: a deleted page must not be served for as long as Redis is down.
+
+use std::time::Duration;
 
 use cache::BusEvent;
 use contract::{Change, Signal};
@@ -9,10 +12,14 @@ use service::{Check, Shutdown};
 
 use crate::state::EdgeState;
 
+/// Age limit of cache entries while no signals arrive.
+const MAX_AGE_WITHOUT_SIGNALS: Duration = Duration::from_secs(1);
+
 /// Applies signals until `shutdown`.
 pub(crate) async fn listen(state: EdgeState, check: Check, shutdown: Shutdown) -> anyhow::Result<()> {
     // Without signals the state stays ready: entries expire by age.
     check.ok();
+    limit_age(&state, Some(MAX_AGE_WITHOUT_SIGNALS));
     let mut events = std::pin::pin!(state.bus.subscribe());
     while let Some(Some(event)) = shutdown.unless_requested(events.next()).await {
         match event {
@@ -26,10 +33,22 @@ pub(crate) async fn listen(state: EdgeState, check: Check, shutdown: Shutdown) -
                 state.forms.invalidate_all();
                 state.assets.invalidate_all();
                 state.files.invalidate_all();
+                limit_age(&state, None);
             }
+            BusEvent::Disconnected => limit_age(&state, Some(MAX_AGE_WITHOUT_SIGNALS)),
         }
     }
     Ok(())
+}
+
+fn limit_age(state: &EdgeState, limit: Option<Duration>) {
+    state.sites.limit_age(limit);
+    state.pages.limit_age(limit);
+    state.short_urls.limit_age(limit);
+    state.sitemaps.limit_age(limit);
+    state.forms.limit_age(limit);
+    state.assets.limit_age(limit);
+    state.files.limit_age(limit);
 }
 
 /// Invalidates the entries that a change affects.

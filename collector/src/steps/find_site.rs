@@ -15,6 +15,8 @@ use store::sites::SiteOwner;
 const MAX_CACHE_BYTES: u64 = 32 * 1024 * 1024;
 /// How long a stale entry is used after a failed reload, before Postgres is queried again.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
+/// Age limit of entries while no signals arrive, so that a suspended site does not go on counting.
+const MAX_AGE_WITHOUT_SIGNALS: Duration = Duration::from_secs(1);
 
 /// Finds sites by token. Clones share the cache.
 #[derive(Clone)]
@@ -80,6 +82,7 @@ impl FindSite {
 
     /// Invalidates changed sites as their signals arrive.
     pub(crate) async fn listen(self, bus: Bus<Signal>, shutdown: Shutdown) -> anyhow::Result<()> {
+        self.cache.limit_age(Some(MAX_AGE_WITHOUT_SIGNALS));
         let mut events = std::pin::pin!(bus.subscribe());
         while let Some(Some(event)) = shutdown.unless_requested(events.next()).await {
             match event {
@@ -88,7 +91,11 @@ impl FindSite {
                     self.cache.remove(&site_token);
                 }
                 BusEvent::Message(_) => {}
-                BusEvent::Lagged => self.cache.mark_all_stale(),
+                BusEvent::Lagged => {
+                    self.cache.mark_all_stale();
+                    self.cache.limit_age(None);
+                }
+                BusEvent::Disconnected => self.cache.limit_age(Some(MAX_AGE_WITHOUT_SIGNALS)),
             }
         }
         Ok(())

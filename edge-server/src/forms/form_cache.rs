@@ -30,7 +30,6 @@ pub(crate) struct FormCache {
     lookups: ReadPool,
     forms: StaleOnErrorCache<Uuid, Option<Arc<OpenForm>>>,
     pages: StaleOnErrorCache<(Uuid, Presentation), Arc<CachedFormPage>>,
-    max_age: Duration,
 }
 
 impl FormCache {
@@ -47,7 +46,6 @@ impl FormCache {
             lookups,
             forms: StaleOnErrorCache::new(config.bounds(MAX_BYTES), weigh),
             pages: StaleOnErrorCache::new(config.bounds(MAX_BYTES), weigh_page),
-            max_age: config.max_age,
         }
     }
 
@@ -83,7 +81,7 @@ impl FormCache {
         now: DateTime<Utc>,
     ) -> Result<Option<ClosedReason>, Problem> {
         let (id, reason) = (open.form.id, closed_reason(open, now));
-        let recent = Instant::now() + self.max_age.saturating_sub(FULL_MAX_AGE);
+        let recent = Instant::now() + self.forms.max_age().saturating_sub(FULL_MAX_AGE);
         let is_recent =
             || self.forms.peek_with_expiry(&id, Instant::now()).is_some_and(|(_, until)| until > recent);
         if reason != Some(ClosedReason::Full) || is_recent() {
@@ -126,6 +124,11 @@ impl FormCache {
     /// it, because a page is only used for the form it was rendered from.
     pub(crate) fn remove(&self, id: Uuid) {
         self.forms.remove(&id);
+    }
+
+    /// Limits the age of entries while no signals arrive; `None` lifts the limit.
+    pub(crate) fn limit_age(&self, limit: Option<Duration>) {
+        self.forms.limit_age(limit);
     }
 
     /// Invalidates every form.

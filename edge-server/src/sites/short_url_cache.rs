@@ -1,6 +1,6 @@
 //! The cache of short URLs: which site's page a bare `/p/<slug>` belongs to.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use cache::StaleOnErrorCache;
 use store::read_pool::{ReadError, ReadPool};
@@ -30,6 +30,11 @@ impl ShortUrlCache {
 
     pub(crate) fn invalidate(&self, slug: &str) {
         self.sites.invalidate(&slug.to_owned());
+    }
+
+    /// Limits the age of entries while no signals arrive; `None` lifts the limit.
+    pub(crate) fn limit_age(&self, limit: Option<Duration>) {
+        self.sites.limit_age(limit);
     }
 
     pub(crate) fn invalidate_all(&self) {

@@ -1,7 +1,7 @@
 //! The cache of sites by host. Hosts without a site are cached too.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use cache::{Served, StaleOnErrorCache};
 use chrono::{DateTime, Utc};
@@ -73,6 +73,12 @@ impl SiteCache {
     /// Removes a host. Its site may be suspended or deleted, so it must not be served stale.
     pub(crate) fn remove(&self, host: &str) {
         self.sites.remove(&host.to_owned());
+        self.generation.bump();
+    }
+
+    /// Limits the age of entries while no signals arrive; `None` lifts the limit.
+    pub(crate) fn limit_age(&self, limit: Option<Duration>) {
+        self.sites.limit_age(limit);
         self.generation.bump();
     }
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use axum::body::{Body, Bytes};
 use axum::response::{IntoResponse, Response};
@@ -54,6 +54,11 @@ impl SitemapCache {
 
     pub(crate) fn invalidate(&self, subdomain_id: Uuid) {
         self.sitemaps.invalidate_where(|(site, _), _| *site == subdomain_id);
+    }
+
+    /// Limits the age of entries while no signals arrive; `None` lifts the limit.
+    pub(crate) fn limit_age(&self, limit: Option<Duration>) {
+        self.sitemaps.limit_age(limit);
     }
 
     pub(crate) fn invalidate_all(&self) {

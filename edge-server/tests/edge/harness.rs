@@ -75,16 +75,7 @@ impl Edge {
     /// Waits until the edge is subscribed to the bus and has reloaded the entries whose signals it may have missed.
     /// Call it once per edge.
     pub(crate) async fn wait_until_subscribed(&self) {
-        let channel = format!("{}:bus", self.redis.prefix);
-        let client = redis::Client::open(self.redis.url.as_str()).unwrap();
-        let mut connection = client.get_multiplexed_async_connection().await.unwrap();
-        until(async || {
-            let mut command = redis::cmd("PUBSUB");
-            command.arg("NUMSUB").arg(&channel);
-            let (_, listening): (String, usize) = command.query_async(&mut connection).await.unwrap();
-            listening > 0
-        })
-        .await;
+        self.wait_until_subscribed_to(&self.redis.url).await;
         let probe = self.account("the-probe").await;
         probe.page("probe", "").await;
         self.visitor.get(&probe.host, "/probe").await;
@@ -94,6 +85,20 @@ impl Edge {
             self.bus.publish(&Signal::Changed(change)).await.unwrap();
             self.get_until(&probe.host, "/probe", |response| response.header("x-cache") == "miss").await;
         }
+    }
+
+    /// Waits until the edge is subscribed to the bus of this Redis.
+    pub(crate) async fn wait_until_subscribed_to(&self, redis_url: &str) {
+        let channel = format!("{}:bus", self.redis.prefix);
+        let client = redis::Client::open(redis_url).unwrap();
+        let mut connection = client.get_multiplexed_async_connection().await.unwrap();
+        until(async || {
+            let mut command = redis::cmd("PUBSUB");
+            command.arg("NUMSUB").arg(&channel);
+            let (_, listening): (String, usize) = command.query_async(&mut connection).await.unwrap();
+            listening > 0
+        })
+        .await;
     }
 
     /// Publishes a change on the bus.

@@ -1,8 +1,10 @@
-//! Postgres is down: cached responses are served stale, and everything else fails with 503.
+//! Postgres is down: cached responses are served stale, and everything else fails with 503. Redis is down: deleted and
+//! suspended pages are gone within seconds all the same.
 
 use std::time::{Duration, Instant};
 
 use http::{Method, StatusCode};
+use sandbox::test::KillableRedis;
 use serde_json::json;
 
 use crate::fixtures::{one_text_field, submit_path};
@@ -84,4 +86,41 @@ async fn the_edge_starts_and_answers_without_postgres_and_redis() {
     let site = edge.visitor.get("quiet-otter.localhost", "/").await;
     assert_eq!(site.status, StatusCode::SERVICE_UNAVAILABLE);
     assert_eq!(edge.visitor.get("localhost", "/api/account").await.text(), "from the inside");
+}
+
+#[tokio::test]
+async fn pages_deleted_or_suspended_while_redis_is_down_are_gone_within_two_seconds() {
+    let mut redis = KillableRedis::start().await;
+    let edge = Edge::with(&[&format!("redis.url={}", redis.url())]).await;
+    edge.wait_until_subscribed_to(redis.url()).await;
+    let (kept, suspended) = (edge.account("quiet-otter").await, edge.account("loud-badger").await);
+    let page = kept.page("index", "<p>deleted").await;
+    kept.page("other", "<p>other").await;
+    suspended.page("index", "<p>suspended").await;
+    edge.visitor.get(&suspended.host, "/").await;
+    // While signals arrive, an entry may be older than a second.
+    let mut hit_since = Instant::now();
+    sandbox::test::with_timeout(async {
+        while hit_since.elapsed() < Duration::from_millis(1_500) {
+            if edge.visitor.get(&kept.host, "/").await.header("x-cache") != "hit" {
+                hit_since = Instant::now();
+            }
+            crate::harness::short_pause().await;
+        }
+    })
+    .await;
+    redis.kill().await;
+    let mut conn = store::acquire(&edge.database.db).await.unwrap();
+    store::pages::delete_page(&mut conn, kept.id, page).await.unwrap();
+    drop(conn);
+    edge.run(&format!("update accounts set suspended_at = now() where id = '{}'", suspended.id)).await;
+    let deleted_at = Instant::now();
+    edge.get_until(&kept.host, "/", |response| response.status == StatusCode::NOT_FOUND).await;
+    edge.get_until(&suspended.host, "/", |response| {
+        response.status == StatusCode::UNAVAILABLE_FOR_LEGAL_REASONS
+    })
+    .await;
+    let elapsed = deleted_at.elapsed();
+    assert!(elapsed < Duration::from_secs(3), "{elapsed:?}");
+    assert_eq!(edge.visitor.get(&kept.host, "/other").await.text(), "<p>other");
 }

@@ -34,7 +34,7 @@ impl DueWebhooks {
                 DueSignal::Some
             }
             BusEvent::Message(Signal::DeliveriesDue { .. }) | BusEvent::Lagged => DueSignal::Any,
-            BusEvent::Message(_) => DueSignal::None,
+            BusEvent::Message(_) | BusEvent::Disconnected => DueSignal::None,
         }
     }
 

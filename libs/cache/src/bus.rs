@@ -20,9 +20,12 @@ const MAX_REQUEST_WAIT: Duration = Duration::from_millis(200);
 /// After a timeout, further messages of requests are refused at once for this long, so that not every request waits.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
-/// A connection without messages is pinged at this interval and must respond within [`RESPONSE_TIMEOUT`].
-const PING_INTERVAL: Duration = Duration::from_secs(5);
-const RESPONSE_TIMEOUT: Duration = Duration::from_secs(3);
+/// A connection without messages is pinged at this interval and must respond within [`PONG_TIMEOUT`]. Together they bound
+/// how long a connection that died without a reset goes unnoticed.
+const PING_INTERVAL: Duration = Duration::from_secs(1);
+const PONG_TIMEOUT: Duration = Duration::from_secs(2);
+/// Timeout of an attempt to connect.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Backoff between attempts to connect: doubles from the first to the last.
 const MIN_BACKOFF: Duration = Duration::from_millis(50);
@@ -44,6 +47,8 @@ pub enum BusEvent<M> {
     Message(M),
     /// The subscription began or was re-established, or a message was unreadable. Earlier messages may be lost.
     Lagged,
+    /// The connection is lost. Messages are missed until the next [`Self::Lagged`].
+    Disconnected,
 }
 
 impl<M> Clone for Bus<M> {
@@ -115,7 +120,8 @@ impl<M: Serialize + DeserializeOwned> Bus<M> {
     }
 
     /// Returns an endless stream of events. It reconnects by itself and yields [`BusEvent::Lagged`] before the first
-    /// message of each connection. It receives messages only while it is polled.
+    /// message of each connection, and [`BusEvent::Disconnected`] when a connection is lost. It receives messages only
+    /// while it is polled.
     pub fn subscribe(&self) -> impl Stream<Item = BusEvent<M>> + Send + use<M> {
         let subscriber =
             Subscriber { client: self.client.clone(), channel: self.channel.clone(), connection: None };
@@ -143,8 +149,8 @@ impl Subscriber {
                 channel = self.channel,
                 "lost the connection of the invalidation bus; reconnecting"
             );
-            self.connection = Some(self.connect().await);
-            return BusEvent::Lagged;
+            self.connection = None;
+            return BusEvent::Disconnected;
         };
         serde_json::from_slice(&payload).map(BusEvent::Message).unwrap_or_else(|error| {
             // A message of another version may concern any cached value.
@@ -161,7 +167,7 @@ impl Subscriber {
                 connection.subscribe(&self.channel).await?;
                 redis::RedisResult::Ok(connection)
             };
-            match tokio::time::timeout(RESPONSE_TIMEOUT, attempt).await {
+            match tokio::time::timeout(CONNECT_TIMEOUT, attempt).await {
                 Ok(Ok(connection)) => return connection,
                 Ok(Err(error)) => tracing::debug!(%error, "can't connect to the invalidation bus"),
                 Err(_elapsed) => tracing::debug!("connecting to the invalidation bus timed out"),
@@ -179,7 +185,7 @@ async fn receive(connection: &mut PubSub) -> Option<Vec<u8>> {
         if let Ok(message) = message {
             return Some(message?.get_payload_bytes().to_vec());
         }
-        let pong = tokio::time::timeout(RESPONSE_TIMEOUT, connection.ping::<redis::Value>()).await;
+        let pong = tokio::time::timeout(PONG_TIMEOUT, connection.ping::<redis::Value>()).await;
         if !matches!(pong, Ok(Ok(_))) {
             return None;
         }

@@ -3,7 +3,7 @@
 //! The files of all accounts share this origin, so nothing here may run. A file that a browser would run is sent as text
 //! to download. An SVG, which pages embed, is sent with a policy under which nothing in it runs or loads.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use axum::response::Response;
 use cache::StaleOnErrorCache;
@@ -93,6 +93,11 @@ impl AssetCache {
     /// Invalidates the addresses without an asset: a deploy may have added them.
     pub(crate) fn invalidate_absent(&self) {
         self.assets.invalidate_where(|_, file| file.is_none());
+    }
+
+    /// Limits the age of entries while no signals arrive; `None` lifts the limit.
+    pub(crate) fn limit_age(&self, limit: Option<Duration>) {
+        self.assets.limit_age(limit);
     }
 
     pub(crate) fn invalidate_all(&self) {

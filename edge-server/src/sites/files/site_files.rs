@@ -2,7 +2,7 @@
 //! resolve. Scripts among them may run: the origin is the site's own.
 
 use std::borrow::Cow;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use axum::response::Response;
 use cache::{Served, StaleOnErrorCache};
@@ -66,6 +66,11 @@ impl FileCache {
     /// Removes a site's files: they must not be served stale.
     pub(crate) fn remove_site(&self, subdomain_id: Uuid) {
         self.files.remove_where(|(site, _), _| *site == subdomain_id);
+    }
+
+    /// Limits the age of entries while no signals arrive; `None` lifts the limit.
+    pub(crate) fn limit_age(&self, limit: Option<Duration>) {
+        self.files.limit_age(limit);
     }
 
     pub(crate) fn invalidate_all(&self) {

@@ -1,7 +1,7 @@
 //! The cache of rendered pages, with every content coding of each.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use cache::{Served, StaleOnErrorCache};
 use equivalent::Equivalent;
@@ -137,6 +137,11 @@ impl PageCache {
     /// Removes all pages of a site: they must not be served stale.
     pub(crate) fn remove_site(&self, subdomain_id: Uuid) {
         self.pages.remove_where(|key, _| key.subdomain_id == subdomain_id);
+    }
+
+    /// Limits the age of entries while no signals arrive; `None` lifts the limit.
+    pub(crate) fn limit_age(&self, limit: Option<Duration>) {
+        self.pages.limit_age(limit);
     }
 
     /// Invalidates every page.

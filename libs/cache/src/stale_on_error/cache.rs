@@ -39,6 +39,8 @@ pub struct StaleOnErrorCache<K, V> {
     loads: Arc<InFlightLoads<K>>,
     /// Entries of an earlier epoch are stale.
     epoch: Arc<AtomicU64>,
+    /// Maximum age in milliseconds: that of `bounds`, or a lower limit.
+    max_age_ms: Arc<AtomicU64>,
     bounds: Bounds,
 }
 
@@ -48,6 +50,7 @@ impl<K, V> Clone for StaleOnErrorCache<K, V> {
             entries: self.entries.clone(),
             loads: Arc::clone(&self.loads),
             epoch: Arc::clone(&self.epoch),
+            max_age_ms: Arc::clone(&self.max_age_ms),
             bounds: self.bounds,
         }
     }
@@ -64,7 +67,8 @@ where
             .max_capacity(bounds.max_bytes)
             .weigher(move |key, entry: &Arc<Entry<V>>| weigher(key, &entry.value))
             .build();
-        Self { entries, loads: Arc::default(), epoch: Arc::default(), bounds }
+        let max_age_ms = Arc::new(AtomicU64::new(milliseconds(bounds.max_age)));
+        Self { entries, loads: Arc::default(), epoch: Arc::default(), max_age_ms, bounds }
     }
 
     /// Returns the value if it is cached and fresh. Never waits, and allocates only what `V::clone` needs.
@@ -81,8 +85,9 @@ where
         Q: Equivalent<K> + Hash + ?Sized,
     {
         let entry = self.entries.get(key)?;
-        let is_fresh = entry.is_fresh(now, self.epoch(), self.bounds.max_age);
-        is_fresh.then(|| (entry.value.clone(), entry.expires_at(self.bounds.max_age)))
+        let max_age = self.max_age();
+        let is_fresh = entry.is_fresh(now, self.epoch(), max_age);
+        is_fresh.then(|| (entry.value.clone(), entry.expires_at(max_age)))
     }
 
     /// Returns the cached value, fresh or stale. For reloads that can reuse an unchanged value.
@@ -154,6 +159,19 @@ where
         self.epoch.fetch_add(1, Ordering::SeqCst);
     }
 
+    /// Lowers the maximum age to `limit` for as long as invalidations do not arrive; `None` restores that of [`Bounds`].
+    /// It applies to values that are cached already.
+    pub fn limit_age(&self, limit: Option<Duration>) {
+        let max_age = limit.map_or(self.bounds.max_age, |limit| limit.min(self.bounds.max_age));
+        self.max_age_ms.store(milliseconds(max_age), Ordering::SeqCst);
+    }
+
+    /// The age from which a value is reloaded before use.
+    #[must_use]
+    pub fn max_age(&self) -> Duration {
+        Duration::from_millis(self.max_age_ms.load(Ordering::Relaxed))
+    }
+
     /// Removes a value that must not be served again, not even stale: it was deleted or suspended.
     pub fn remove(&self, key: &K) {
         self.loads.mark_removed(key, || self.entries.invalidate(key));
@@ -180,7 +198,7 @@ where
     /// Returns a value that needs no load: a fresh one, or a stale one after a recent failed reload.
     fn served(&self, key: &K, now: Instant) -> Option<Served<V>> {
         let entry = self.entries.get(key)?;
-        let stale = !entry.is_fresh(now, self.epoch(), self.bounds.max_age);
+        let stale = !entry.is_fresh(now, self.epoch(), self.max_age());
         let usable = !stale || entry.failed_recently(now, self.epoch(), self.bounds.retry_interval);
         usable.then(|| Served { value: entry.value.clone(), stale, hit: true })
     }
@@ -221,7 +239,7 @@ where
         F: Future<Output = Result<V, E>>,
     {
         if let Some(entry) = self.entries.get(key) {
-            let stale = !entry.is_fresh(now, self.epoch(), self.bounds.max_age);
+            let stale = !entry.is_fresh(now, self.epoch(), self.max_age());
             return Ok(Served { value: entry.value.clone(), stale, hit: true });
         }
         load.await.map(|value| Served { value, stale: false, hit: false })
@@ -230,6 +248,10 @@ where
     fn epoch(&self) -> u64 {
         self.epoch.load(Ordering::SeqCst)
     }
+}
+
+fn milliseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
 #[cfg(test)]

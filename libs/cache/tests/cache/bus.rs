@@ -56,6 +56,7 @@ async fn a_subscriber_reconnects_when_redis_returns() {
         until(async || bus.publish(&round).await.is_ok()).await;
         assert_eq!(with_timeout(events.recv()).await, Some(BusEvent::Message(round)));
         server.kill().await;
+        assert_eq!(with_timeout(events.recv()).await, Some(BusEvent::Disconnected));
     }
 }
 
@@ -66,6 +67,7 @@ async fn reconnects_after_the_server_closed_the_connection() {
     let mut events = pin!(bus.subscribe());
     with_timeout(events.next()).await;
     command(server.url(), &["CLIENT", "KILL", "TYPE", "pubsub"]).await;
+    assert_eq!(with_timeout(events.next()).await, Some(BusEvent::Disconnected));
     assert_eq!(with_timeout(events.next()).await, Some(BusEvent::Lagged));
     bus.publish(&3).await.unwrap();
     assert_eq!(with_timeout(events.next()).await, Some(BusEvent::Message(3)));

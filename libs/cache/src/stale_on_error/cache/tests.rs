@@ -107,6 +107,22 @@ fn a_replaced_value_keeps_its_age_and_undoes_no_invalidation() {
 }
 
 #[test]
+fn a_lower_age_limit_applies_to_cached_values_until_it_is_lifted() {
+    let (cache, now) = (cache(), Instant::now());
+    let (second, later) = (Duration::from_secs(1), now + Duration::from_secs(2));
+    get(&cache, now, Ok(1)).unwrap();
+    cache.limit_age(Some(second));
+    assert_eq!(cache.peek("host/page", later), None);
+    assert_eq!(cache.peek_with_expiry("host/page", now), Some((1, now + second)));
+    assert_eq!(get(&cache, later, Err("down")), stale(1));
+    assert_eq!(get(&cache, later + RETRY_INTERVAL, Ok(2)), fresh(2, false));
+    cache.limit_age(Some(2 * MAX_AGE));
+    assert_eq!(cache.max_age(), MAX_AGE, "a limit never raises the age");
+    cache.limit_age(None);
+    assert_eq!(cache.peek("host/page", later + MAX_AGE), Some(2));
+}
+
+#[test]
 fn the_total_weight_is_bounded() {
     let (cache, now) = (cache(), Instant::now());
     for n in 0..1_000 {
