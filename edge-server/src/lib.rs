@@ -6,6 +6,7 @@
 mod client_ip;
 mod config;
 mod cors;
+mod cpu_work;
 mod database;
 mod etag;
 mod forms;

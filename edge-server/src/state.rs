@@ -12,6 +12,7 @@ use store::read_pool::ReadPool;
 
 use crate::client_ip::TrustedProxies;
 use crate::config::{self, Config};
+use crate::cpu_work::CpuWork;
 use crate::database::Database;
 use crate::forms::form_cache::FormCache;
 use crate::forms::pages::renderer::FormRenderer;
@@ -89,13 +90,14 @@ impl EdgeState {
         let lookups = ReadPool::connect(&config.store, config.cache.lookup_connections)?;
         let blobs = blobs::Blobs::connect(&config.blobs)?;
         let rng = Rng::system();
+        let cpu = CpuWork::new();
         let bus = cache::Bus::connect(&config.redis.url, &config.redis.prefix)?;
         let key = MasterKey::of_secret(token.as_bytes());
         Ok(Self(Arc::new(StateInner {
             sites: SiteCache::new(lookups.clone(), &config.cache),
-            pages: PageCache::new(lookups.clone(), &config.cache),
+            pages: PageCache::new(lookups.clone(), &config.cache, cpu.clone()),
             short_urls: ShortUrlCache::new(lookups.clone(), &config.cache),
-            sitemaps: SitemapCache::new(lookups.clone(), &config.cache),
+            sitemaps: SitemapCache::new(lookups.clone(), &config.cache, cpu),
             page_responder: PageResponder::new(PageViews::new(lookups.clone())),
             group_commit: GroupCommit::new(db.clone(), bus.clone(), lock_timeout),
             bus,

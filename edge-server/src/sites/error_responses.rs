@@ -24,6 +24,11 @@ pub(crate) fn lookup_failed(error: ReadError) -> Response {
         ReadError::Unavailable => tracing::debug!("a page that is not cached can't be looked up"),
         ReadError::Database(error) => tracing::warn!(%error, "a page that is not cached can't be looked up"),
     }
+    busy()
+}
+
+/// Returns the 503 for a page that can't be rendered in time.
+pub(crate) fn busy() -> Response {
     unavailable("This page can't be shown right now; try again shortly.\n")
 }
 

@@ -11,8 +11,9 @@ use store::read_pool::ReadError;
 use web::{Path, Problem};
 
 use super::classify_host::SiteHost;
-use super::error_responses::{lookup_failed, not_found};
+use super::error_responses::{busy, lookup_failed, not_found};
 use super::page_lookup::{find_page_of_host, respond};
+use crate::cpu_work::Busy;
 use crate::state::EdgeState;
 
 const SANDBOX: &str = "sandbox allow-scripts allow-forms allow-popups allow-modals";
@@ -38,7 +39,11 @@ pub(crate) async fn show(
         Err(response) => return response,
     };
     let name = site.moved_to.as_deref().unwrap_or(&name);
-    found.page = found.page.with_base_url(&state.addresses.page(name, &slug));
+    let base_url = state.addresses.page(name, &slug);
+    found.page = match state.pages.at_base_url(&found.page, (site.subdomain_id, &slug), &base_url).await {
+        Ok(page) => page,
+        Err(Busy) => return busy(),
+    };
     let mut response = respond(&state, &found, method == Method::GET, &headers).map(Body::new);
     response.headers_mut().insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(SANDBOX));
     response

@@ -15,9 +15,12 @@ use uuid::Uuid;
 
 use super::classify_host::SiteHost;
 use crate::config::{Cache, weight};
+use crate::cpu_work::CpuWork;
 
 /// Most URLs in a sitemap (sitemaps.org).
 const MAX_URLS: i64 = 50_000;
+/// About the size of a URL's entry.
+const URL_BYTES: usize = 128;
 /// Enough for some thousand small sites; crawlers come rarely.
 const MAX_BYTES: u64 = 16 << 20;
 
@@ -25,12 +28,13 @@ const MAX_BYTES: u64 = 16 << 20;
 pub(crate) struct SitemapCache {
     lookups: ReadPool,
     sitemaps: StaleOnErrorCache<(Uuid, Arc<str>), Bytes>,
+    cpu: CpuWork,
 }
 
 impl SitemapCache {
-    pub(crate) fn new(lookups: ReadPool, config: &Cache) -> Self {
+    pub(crate) fn new(lookups: ReadPool, config: &Cache, cpu: CpuWork) -> Self {
         let weigh = |key: &(Uuid, Arc<str>), xml: &Bytes| weight(256 + key.1.len() + xml.len());
-        Self { lookups, sitemaps: StaleOnErrorCache::new(config.bounds(MAX_BYTES), weigh) }
+        Self { lookups, sitemaps: StaleOnErrorCache::new(config.bounds(MAX_BYTES), weigh), cpu }
     }
 
     /// Returns the response for `/sitemap.xml`.
@@ -45,7 +49,10 @@ impl SitemapCache {
             let list = async |conn: &mut store::Conn| {
                 store::sitemaps::list_published_pages(conn, subdomain_id, MAX_URLS).await
             };
-            Ok::<_, ReadError>(sitemap_xml(&key.1, &self.lookups.query(list).await?))
+            let pages = self.lookups.query(list).await?;
+            let origin = Arc::clone(&key.1);
+            let written = self.cpu.run(pages.len() * URL_BYTES, move || sitemap_xml(&origin, &pages));
+            written.await.map_err(|_busy| ReadError::Unavailable)
         };
         let xml = self.sitemaps.get(&key, Instant::now(), generate).await?.value;
         let headers = [(header::CONTENT_TYPE, "application/xml"), (header::CACHE_CONTROL, "no-cache")];

@@ -3,10 +3,12 @@
 use chrono::{DateTime, SecondsFormat, Utc};
 use contract::Change;
 use domain::pages::Content;
+use domain::rendering::{self, Source};
 use http::HeaderMap;
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
+use store::entries::Entry;
 use store::pages::{Page, PageSummary};
 use uuid::Uuid;
 use web::{Problem, Reply, WithHeaders, etag};
@@ -52,6 +54,9 @@ pub(super) struct PageDetailView {
     entry_template: Option<String>,
     /// Newest first.
     entries: Vec<EntryView>,
+    /// How many of the entries the page shows: the newest whose HTML fits into 4 MB, or none without
+    /// `<!-- service:entries -->`.
+    entries_rendered: usize,
     /// Your own data.
     metadata: Value,
     subdomain_id: Uuid,
@@ -85,17 +90,17 @@ impl PageView {
 }
 
 impl PageDetailView {
-    pub(super) fn new(app: &App, page: Page, entries: Vec<store::entries::Entry>) -> Self {
+    fn new(app: &App, page: Page, entries: Vec<Entry>, entries_rendered: usize) -> Self {
         let Page { summary, subdomain_id, content } = page;
         let Content { html, css, entry_template, metadata, .. } = content;
         let entries = entries.into_iter().map(EntryView::new).collect();
         let page = PageView::new(app, summary);
-        Self { page, html, css, entry_template, entries, metadata, subdomain_id }
+        Self { page, html, css, entry_template, entries, entries_rendered, metadata, subdomain_id }
     }
 }
 
 impl EntryView {
-    pub(crate) fn new(entry: store::entries::Entry) -> Self {
+    pub(crate) fn new(entry: Entry) -> Self {
         let data = match entry.data {
             Value::Object(data) => data,
             _ => Map::new(),
@@ -146,5 +151,25 @@ async fn detail<S>(
     page: store::pages::Page,
 ) -> Result<(HeaderMap, PageDetailView), Problem> {
     let entries = store::entries::list_entries(conn, call.account_id, page.summary.id).await?;
-    Ok((etag(page.summary.updated_at), PageDetailView::new(app, page, entries)))
+    let tag = etag(page.summary.updated_at);
+    if entries.is_empty() {
+        return Ok((tag, PageDetailView::new(app, page, entries, 0)));
+    }
+    let counted = tokio::task::spawn_blocking(move || count_rendered(page, entries)).await;
+    let (page, entries, count) = counted.map_err(|error| {
+        tracing::error!(%error, "the entries of a page can't be counted");
+        Problem::nothing_changed()
+    })?;
+    Ok((tag, PageDetailView::new(app, page, entries, count)))
+}
+
+/// Counts the entries that the page shows. Rendering them takes milliseconds.
+fn count_rendered(page: Page, mut entries: Vec<Entry>) -> (Page, Vec<Entry>, usize) {
+    let data: Vec<Value> = entries.iter_mut().map(|entry| entry.data.take()).collect();
+    let (html, entry_template) = (&*page.content.html, page.content.entry_template.as_deref());
+    let count = rendering::rendered_entries(Source { html, css: None, entry_template, entries: &data });
+    for (entry, data) in entries.iter_mut().zip(data) {
+        entry.data = data;
+    }
+    (page, entries, count)
 }

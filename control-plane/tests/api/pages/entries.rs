@@ -47,6 +47,31 @@ async fn entries_are_listed_newest_first_and_deleted_permanently() {
 }
 
 #[tokio::test]
+async fn a_template_that_repeats_large_values_shows_the_newest_entries_within_four_megabytes() {
+    let api = Api::start(&[]).await;
+    let key = api.trial().await;
+    let path = page(&api, &key).await;
+    let page_path = path.trim_end_matches("/entries");
+    let read = async || api.send(Method::GET, page_path, Some(&key), &Value::Null).await.1;
+    assert_eq!(read().await["entriesRendered"], 0, "there are no entries");
+    // Each entry renders to more than a megabyte.
+    let large = json!({"entryTemplate": "{{a}}".repeat(80)});
+    let (status, edited) = api.send(Method::PUT, page_path, Some(&key), &large).await;
+    assert_eq!(status, StatusCode::OK, "{edited}");
+    for _ in 0..5 {
+        let (status, added) = add(&api, &key, &path, json!({"a": "x".repeat(16_000)})).await;
+        assert_eq!(status, StatusCode::CREATED, "{added}");
+    }
+    let shown = read().await;
+    let listed = shown["entries"].as_array().unwrap();
+    assert_eq!((listed.len(), &shown["entriesRendered"]), (5, &json!(3)), "all are stored and listed");
+    assert_eq!(listed[0]["data"]["a"].as_str().unwrap().len(), 16_000);
+    let without_marker = json!({"html": "<p>no marker"});
+    let (_, edited) = api.send(Method::PUT, page_path, Some(&key), &without_marker).await;
+    assert_eq!(edited["entriesRendered"], 0);
+}
+
+#[tokio::test]
 async fn invalid_entry_data_is_reported() {
     let api = Api::start(&[]).await;
     let key = api.trial().await;

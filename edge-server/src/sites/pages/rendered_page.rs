@@ -33,6 +33,8 @@ pub(crate) struct RenderedPage(Arc<Version>);
 struct Version {
     page_id: Uuid,
     plain: Encoded,
+    /// The ETag of the page that this one was rewritten from, for display at another URL.
+    source: Option<HeaderValue>,
     /// In the order of [`CODINGS`]; `None` where compression does not make the body smaller.
     compressed: [Option<Encoded>; CODINGS.len()],
     needs_compression: bool,
@@ -60,28 +62,35 @@ impl RenderedPage {
     /// Returns a version that is not compressed yet.
     pub(crate) fn new(page_id: Uuid, html: String) -> Self {
         let needs_compression = html.len() >= MIN_COMPRESSED_BYTES;
-        let plain = Encoded::new(html.into(), None);
-        Self(Arc::new(Version {
-            page_id,
-            plain,
-            compressed: [const { None }; 3],
-            needs_compression,
-            views: ViewCounter::new(page_id),
-        }))
+        let (plain, compressed) = (Encoded::new(html.into(), None), [const { None }; CODINGS.len()]);
+        let views = ViewCounter::new(page_id);
+        Self(Arc::new(Version { page_id, plain, source: None, compressed, needs_compression, views }))
     }
 
-    /// Returns the page for display at another URL: its relative links refer to `base_url`.
+    /// Returns the page for display at another URL: its relative links refer to `base_url`. This takes milliseconds of CPU
+    /// time for a large page.
     pub(crate) fn with_base_url(&self, base_url: &str) -> Self {
         let Version { page_id, plain, views, .. } = &*self.0;
         let html = domain::rendering::at(&String::from_utf8_lossy(&plain.body), base_url);
-        let (plain, compressed) = (Encoded::new(html.into(), None), [const { None }; 3]);
+        let needs_compression = html.len() >= MIN_COMPRESSED_BYTES;
         Self(Arc::new(Version {
             page_id: *page_id,
-            plain,
-            compressed,
-            needs_compression: false,
+            plain: Encoded::new(html.into(), None),
+            source: Some(plain.etag.clone()),
+            compressed: [const { None }; CODINGS.len()],
+            needs_compression,
             views: views.clone(),
         }))
+    }
+
+    /// Returns whether this page was rewritten from the current content of `page`.
+    pub(crate) fn is_rewritten_from(&self, page: &Self) -> bool {
+        self.0.page_id == page.0.page_id && self.0.source.as_ref() == Some(&page.0.plain.etag)
+    }
+
+    /// Returns the number of bytes of the uncompressed body.
+    pub(crate) fn len(&self) -> usize {
+        self.0.plain.body.len()
     }
 
     /// Returns whether this is the version of the page with this HTML.
@@ -100,7 +109,7 @@ impl RenderedPage {
 
     /// Compresses the version with every coding. This takes milliseconds of CPU time.
     pub(crate) fn compressed(&self) -> Self {
-        let Version { page_id, plain, views, .. } = &*self.0;
+        let Version { page_id, plain, source, views, .. } = &*self.0;
         let with = |coding: &'static str, result: std::io::Result<Vec<u8>>| {
             let result =
                 result.inspect_err(|error| tracing::warn!(%error, coding, "a page could not be compressed"));
@@ -116,8 +125,14 @@ impl RenderedPage {
             with(zstd_, zstd::bulk::compress(&plain.body, ZSTD_LEVEL)),
         ];
         let plain = Encoded { body: plain.body.clone(), etag: plain.etag.clone(), coding: None };
-        let views = views.clone();
-        Self(Arc::new(Version { page_id: *page_id, plain, compressed, needs_compression: false, views }))
+        Self(Arc::new(Version {
+            page_id: *page_id,
+            plain,
+            source: source.clone(),
+            compressed,
+            needs_compression: false,
+            views: views.clone(),
+        }))
     }
 
     /// Returns the smallest body among the accepted codings.
@@ -140,7 +155,8 @@ impl RenderedPage {
     }
 }
 
-fn gzip(body: &[u8]) -> std::io::Result<Vec<u8>> {
+/// Compresses with gzip.
+pub(crate) fn gzip(body: &[u8]) -> std::io::Result<Vec<u8>> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::new(GZIP_LEVEL));
     encoder.write_all(body)?;
     encoder.finish()

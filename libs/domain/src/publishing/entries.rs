@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 
 use crate::FieldError;
 
-pub use template::Template;
+pub use template::{RENDERED_BYTES_MAX, RenderedEntries, Template};
 use value_text::value_text;
 
 /// Maximum number of entries of a page.

@@ -8,7 +8,7 @@ use lol_html::html_content::ContentType;
 use lol_html::{RewriteStrSettings, doc_comments, element, end_tag, rewrite_str};
 use serde_json::Value;
 
-use crate::entries::Template;
+use crate::entries::{RenderedEntries, Template};
 use crate::pages;
 
 pub use base::at;
@@ -29,21 +29,37 @@ const HTML: &str = "http://www.w3.org/1999/xhtml";
 
 /// Renders the whole document.
 pub fn page(source: Source<'_>) -> String {
-    let entries = source.entry_template.and_then(|template| {
-        let wanted = !source.entries.is_empty() && source.html.contains(MARKER);
-        // An invalid template can't be stored any more; this one was stored under older rules.
-        let template = if wanted { Template::parse(template).ok()? } else { return None };
-        Some(template.render_all(source.entries))
-    });
-    match entries.and_then(|entries| with_entries(source.html, &entries)) {
-        Some(html) => pages::render(&html, source.css),
+    match entries(source).and_then(|entries| with_entries(source.html, &entries.html)) {
+        Some(Document { html, .. }) => pages::render(&html, source.css),
         None => pages::render(source.html, source.css),
     }
 }
 
+/// Returns how many of the entries the document shows.
+pub fn rendered_entries(source: Source<'_>) -> usize {
+    let Some(entries) = entries(source) else { return 0 };
+    let has_marker = with_entries(source.html, "").is_some_and(|document| document.has_marker);
+    if has_marker { entries.count } else { 0 }
+}
+
+fn entries(source: Source<'_>) -> Option<RenderedEntries> {
+    if source.entries.is_empty() || !source.html.contains(MARKER) {
+        return None;
+    }
+    // An invalid template can't be stored any more; this one was stored under older rules.
+    let template = Template::parse(source.entry_template?).ok()?;
+    Some(template.render_newest(source.entries))
+}
+
+/// A document with its entries.
+struct Document {
+    html: String,
+    has_marker: bool,
+}
+
 /// Replaces the first marker that is a comment for an HTML parser. In the text of a script, entries could be
 /// executed. Returns `None` if the parser is ambiguous.
-fn with_entries(html: &str, entries: &str) -> Option<String> {
+fn with_entries(html: &str, entries: &str) -> Option<Document> {
     let (done, code) = (Cell::new(false), std::rc::Rc::new(Cell::new(0_u32)));
     let settings = RewriteStrSettings::new()
         .append_element_content_handler(element!("script, style", |element| {
@@ -64,7 +80,8 @@ fn with_entries(html: &str, entries: &str) -> Option<String> {
             }
             Ok(())
         }));
-    rewrite_str(html, settings).ok()
+    let html = rewrite_str(html, settings).ok()?;
+    Some(Document { html, has_marker: done.get() })
 }
 
 #[cfg(test)]
@@ -89,6 +106,21 @@ mod tests {
             "<style>p{}</style><ul><li>1</li></ul>"
         );
         assert_eq!(with("<p>none", &entries), "<style>p{}</style><p>none");
+    }
+
+    #[test]
+    fn counts_the_entries_that_the_document_shows() {
+        let entries = vec![json!({"a": "x".repeat(16_000)}); 500];
+        let source = |html, template| Source { html, css: None, entry_template: template, entries: &entries };
+        let marked = "<ul><!-- service:entries --></ul>";
+        assert_eq!(rendered_entries(source(marked, Some("<li>"))), 500);
+        let fitting = crate::entries::RENDERED_BYTES_MAX / 16_000;
+        let shown = rendered_entries(source(marked, Some("{{a}}")));
+        assert_eq!(shown, fitting, "the newest that fit");
+        assert_eq!(page(source(marked, Some("{{a}}"))).matches('x').count(), fitting * 16_000);
+        assert_eq!(rendered_entries(source(marked, None)), 0);
+        assert_eq!(rendered_entries(source("<p>service:entries", Some("<li>"))), 0, "no marker");
+        assert_eq!(rendered_entries(Source { entries: &[], ..source(marked, Some("<li>")) }), 0);
     }
 
     #[test]

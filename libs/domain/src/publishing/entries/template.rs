@@ -13,8 +13,8 @@ use super::placeholders::{self, Attribute};
 use super::urls;
 use super::value_text::value_text;
 
-/// Maximum number of rendered bytes of a page's entries; the oldest entries beyond it are omitted.
-const RENDERED_BYTES_MAX: usize = 8 << 20;
+/// Maximum number of rendered bytes of a page's entries; the oldest entries beyond it are stored, but not rendered.
+pub const RENDERED_BYTES_MAX: usize = 4 << 20;
 
 /// Elements that load or declare resources: a visitor must not choose which.
 const CLOSED_ELEMENTS: [&str; 14] = [
@@ -86,6 +86,14 @@ enum Part {
     Value(String),
     /// A value in the query or the fragment.
     InQuery(String),
+}
+
+/// The entries of a page as HTML.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RenderedEntries {
+    pub html: String,
+    /// How many entries fit.
+    pub count: usize,
 }
 
 /// A template with one letter in place of each placeholder.
@@ -170,9 +178,9 @@ impl Template {
         page.html
     }
 
-    /// Renders entries one after the other, as many as fit into 8 MiB.
-    pub fn render_all(&self, entries: &[Value]) -> String {
-        let mut page = Rendered::default();
+    /// Renders entries one after the other, newest first, as many as fit into [`RENDERED_BYTES_MAX`].
+    pub fn render_newest(&self, entries: &[Value]) -> RenderedEntries {
+        let (mut page, mut count) = (Rendered::default(), 0);
         for data in entries.iter().filter_map(Value::as_object) {
             let before = page.html.len();
             page.add(self, data);
@@ -180,8 +188,9 @@ impl Template {
                 page.html.truncate(before);
                 break;
             }
+            count += 1;
         }
-        page.html
+        RenderedEntries { html: page.html, count }
     }
 }
 

@@ -304,13 +304,15 @@ fn data_is_a_flat_object_of_at_most_16_kib() {
 fn rendered_entries_stay_within_the_byte_limit() {
     let template = Template::parse(&"{{a}}".repeat(1_000)).unwrap();
     let entries = vec![json!({"a": "<".repeat(1_000)}); 500];
-    let html = template.render_all(&entries);
-    assert_eq!(html.len(), 2 * 1_000 * 1_000 * "&lt;".len(), "two of four million bytes each fit");
-    assert_eq!(template.render_all(&vec![json!({"a": "<".repeat(16_000)}); 500]), "");
+    let RenderedEntries { html, count } = template.render_newest(&entries);
+    assert_eq!(html.len(), 1_000 * 1_000 * "&lt;".len(), "one of four million bytes fits");
+    assert_eq!(count, 1);
+    let too_large = template.render_newest(&vec![json!({"a": "<".repeat(16_000)}); 500]);
+    assert_eq!((&*too_large.html, too_large.count), ("", 0));
     // A value that renders to nothing counts all the same.
     let template = Template::parse(&format!("x<p style='{}'></p>", "{{a}}".repeat(1_000))).unwrap();
-    let html = template.render_all(&vec![json!({"a": ";".repeat(4_000)}); 500]);
-    assert_eq!(html.matches('x').count(), 2);
+    let RenderedEntries { html, count } = template.render_newest(&vec![json!({"a": ";".repeat(4_000)}); 500]);
+    assert_eq!((html.matches('x').count(), count), (1, 1));
 }
 
 #[test]
