@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use cache::StaleOnErrorCache;
 use chrono::{DateTime, Utc};
+use domain::fields::Field;
 use domain::forms::ClosedReason;
 use http::StatusCode;
 use store::forms::OpenForm;
@@ -17,6 +18,7 @@ use super::pages::cached_page::CachedFormPage;
 use super::pages::page::Presentation;
 use super::pages::renderer::FormRenderer;
 use crate::config::{Cache, weight};
+use crate::cpu_work::{Busy, CpuWork};
 
 /// Upper bound of the memory of a compiled pattern.
 const PATTERN_BYTES: usize = 64 << 10;
@@ -25,15 +27,20 @@ const MAX_BYTES: u64 = 64 << 20;
 /// Maximum age of the information that a form is full, when a submission brings files.
 const FULL_MAX_AGE: Duration = Duration::from_secs(1);
 
+/// Bytes of HTML around a field, and around an option.
+const FIELD_BYTES: usize = 400;
+const OPTION_BYTES: usize = 150;
+
 /// Forms and their pages.
 pub(crate) struct FormCache {
     lookups: ReadPool,
     forms: StaleOnErrorCache<Uuid, Option<Arc<OpenForm>>>,
     pages: StaleOnErrorCache<(Uuid, Presentation), Arc<CachedFormPage>>,
+    cpu: CpuWork,
 }
 
 impl FormCache {
-    pub(crate) fn new(lookups: ReadPool, config: &Cache) -> Self {
+    pub(crate) fn new(lookups: ReadPool, config: &Cache, cpu: CpuWork) -> Self {
         // A form weighs its texts and fields, which take about as much memory as their JSON, and its compiled patterns.
         let weigh = |_: &Uuid, form: &Option<Arc<OpenForm>>| {
             let fields = form.as_ref().map(|open| open.form.fields.as_slice()).unwrap_or_default();
@@ -46,6 +53,7 @@ impl FormCache {
             lookups,
             forms: StaleOnErrorCache::new(config.bounds(MAX_BYTES), weigh),
             pages: StaleOnErrorCache::new(config.bounds(MAX_BYTES), weigh_page),
+            cpu,
         }
     }
 
@@ -104,7 +112,7 @@ impl FormCache {
     /// Returns the page of an untouched form, rendered if it is not cached. `None` if its template fails.
     pub(super) async fn page(
         &self,
-        renderer: &FormRenderer,
+        renderer: &Arc<FormRenderer>,
         open: &Arc<OpenForm>,
         presentation: Presentation,
     ) -> Option<Arc<CachedFormPage>> {
@@ -112,12 +120,17 @@ impl FormCache {
         if self.pages.peek_stale(&key).is_some_and(|page| !page.is_of(open)) {
             self.pages.remove(&key);
         }
-        let render = async { renderer.untouched(open, presentation).map(Arc::new) };
-        let rendered = self.pages.get(&key, Instant::now(), render).await;
-        rendered
-            .inspect_err(|error| tracing::error!(%error, "a form can't be rendered"))
-            .ok()
-            .map(|rendered| rendered.value)
+        let render = async {
+            let (renderer, open) = (Arc::clone(renderer), Arc::clone(open));
+            let bytes = page_bytes(&open);
+            self.cpu.run(bytes, move || renderer.untouched(&open, presentation).map(Arc::new)).await?.map_err(
+                |error| {
+                    tracing::error!(%error, "a form can't be rendered");
+                    Busy
+                },
+            )
+        };
+        self.pages.get(&key, Instant::now(), render).await.ok().map(|rendered| rendered.value)
     }
 
     /// Removes a form, which may be suspended or deleted, so it must not be shown stale. Its pages become unreachable with
@@ -135,4 +148,13 @@ impl FormCache {
     pub(crate) fn invalidate_all(&self) {
         self.forms.mark_all_stale();
     }
+}
+
+/// Returns about how large the page of a form is.
+pub(crate) fn page_bytes(open: &OpenForm) -> usize {
+    let field_bytes = |field: &Field| {
+        let options = field.options.iter().map(|option| OPTION_BYTES + 2 * option.len()).sum::<usize>();
+        FIELD_BYTES + 2 * field.label.len() + options
+    };
+    open.form.fields.iter().map(field_bytes).sum()
 }

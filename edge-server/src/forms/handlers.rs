@@ -13,8 +13,12 @@ use super::closed::closed_reason;
 use super::page_lookup::respond;
 use super::pages::page::Presentation;
 use super::pages::prefill;
-use super::pages::view_model::Prefill;
+use crate::cpu_work::Busy;
+use crate::sites::pages::encodings::Accepted;
 use crate::state::EdgeState;
+
+/// Larger forms are shown without answers from the URL: each such page is rendered for one request.
+const MAX_PREFILLED_BYTES: usize = 256 * 1024;
 
 /// `GET /f/{id}`: the form.
 pub(crate) async fn show(
@@ -32,13 +36,19 @@ pub(crate) async fn show(
     if let Some(reason) = closed_reason(&open, now) {
         return state.form_renderer.closed(&open, presentation, reason);
     }
+    let Some(page) = state.forms.page(&state.form_renderer, &open, presentation).await else {
+        return state.form_renderer.problem(presentation, &Problem::nothing_changed());
+    };
     let answers = prefill::read(&open.form.fields, query);
-    if answers.is_empty()
-        && let Some(page) = state.forms.page(&state.form_renderer, &open, presentation).await
-    {
+    if answers.is_empty() || page.len() > MAX_PREFILLED_BYTES {
         return respond(&state, &page, request.headers()).map(Body::new);
     }
-    state.form_renderer.form(&open, presentation, &Prefill { answers, ..Prefill::default() }, now)
+    let (renderer, accepted) = (Arc::clone(&state.form_renderer), Accepted::from_headers(request.headers()));
+    let render = move || renderer.prefilled(&open, presentation, answers, accepted, now);
+    match state.cpu.run(page.len(), render).await {
+        Ok(response) => response,
+        Err(Busy) => state.form_renderer.problem(presentation, &Problem::nothing_changed()),
+    }
 }
 
 /// `GET /f/{id}/thanks`: the page after a submission.

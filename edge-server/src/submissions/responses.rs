@@ -1,5 +1,7 @@
 //! The responses to a submission: pages and redirects for browsers, JSON for API clients.
 
+use std::sync::Arc;
+
 use axum::response::{IntoResponse, Response};
 use domain::FieldError;
 use domain::answers::Answers;
@@ -11,7 +13,9 @@ use web::{Code, Problem};
 
 use super::idempotency::Receipt;
 use super::submitted_body::{ClientKind, SubmittedBody};
+use crate::cpu_work::Busy;
 use crate::forms::closed;
+use crate::forms::form_cache::page_bytes;
 use crate::forms::pages::view_model::Prefill;
 use crate::forms::redirect::redirect_target;
 use crate::state::EdgeState;
@@ -56,7 +60,7 @@ impl Responder<'_> {
     /// The form with the answers and their errors.
     pub(super) async fn invalid(
         &self,
-        open: &OpenForm,
+        open: &Arc<OpenForm>,
         answers: Answers,
         errors: Vec<FieldError>,
     ) -> Result<Response, Problem> {
@@ -65,10 +69,15 @@ impl Responder<'_> {
         }
         let files = binding::find_unbound(self.state, open, &answers).await?;
         // The token of the first display, so that a quick correction does not look like a robot.
-        let token = self.body.field(honeypot::fields::TOKEN);
-        let prefill = Prefill { answers, errors: &errors, files: &files, token };
-        let now = self.state.clock.now();
-        Ok(self.state.form_renderer.form(open, self.body.presentation, &prefill, now))
+        let token = self.body.field(honeypot::fields::TOKEN).map(str::to_owned);
+        let (renderer, open) = (Arc::clone(&self.state.form_renderer), Arc::clone(open));
+        let (presentation, now) = (self.body.presentation, self.state.clock.now());
+        let bytes = page_bytes(&open);
+        let render = move || {
+            let prefill = Prefill { answers, errors: &errors, files: &files, token: token.as_deref() };
+            renderer.form(&open, presentation, &prefill, now)
+        };
+        self.state.cpu.run(bytes, render).await.map_err(|Busy| Problem::nothing_changed())
     }
 
     pub(super) fn closed(&self, open: &OpenForm, reason: ClosedReason) -> Result<Response, Problem> {

@@ -81,6 +81,37 @@ async fn query_parameters_prefill_declared_fields_only() {
     );
 }
 
+/// Requests a page compressed, and returns its HTML beside the response.
+async fn get_gzip(edge: &Edge, path: &str) -> (TestResponse, String) {
+    let headers = [("accept-encoding", "gzip"), ("accept-language", "en")];
+    let response = edge.visitor.send(Method::GET, "localhost", path, &headers, "").await;
+    assert_eq!(response.header("content-encoding"), "gzip");
+    assert_eq!(response.header("vary"), "accept-encoding, accept-language");
+    let html = std::io::read_to_string(flate2::read::GzDecoder::new(&response.body[..])).unwrap();
+    (response, html)
+}
+
+#[tokio::test]
+async fn a_short_url_of_a_large_form_is_not_answered_with_megabytes_rendered_for_it() {
+    let edge = Edge::start().await;
+    let account = edge.account("quiet-otter").await;
+    let options: Vec<String> = (0..100).map(|n| n.to_string()).collect();
+    let choices = (0..60)
+        .map(|n| json!({"name": format!("f{n}"), "label": "F", "type": "multiselect", "options": options}));
+    let text = json!({"name": "name", "label": "N", "type": "text"});
+    let small = account.form(json!([text])).await;
+    let large = account.form(json!(std::iter::once(text).chain(choices).collect::<Vec<_>>())).await;
+
+    let (response, html) = get_gzip(&edge, &format!("/f/{small}?name=Ada")).await;
+    assert!(html.contains("value=\"Ada\"") && response.body.len() < html.len() / 2, "{html}");
+    let (response, html) = get_gzip(&edge, &format!("/f/{large}?name=Ada")).await;
+    assert!(html.len() > 256 * 1024, "{}", html.len());
+    assert!(!html.contains("value=\"Ada\""), "a large form is shown as it is cached");
+    assert!(response.body.len() < html.len() / 20, "{} of {} bytes", response.body.len(), html.len());
+    let long = format!("/f/{small}?name=Ada&pad={}", "p".repeat(9_000));
+    assert!(!get_gzip(&edge, &long).await.1.contains("value=\"Ada\""), "a long query is ignored");
+}
+
 #[tokio::test]
 async fn a_cached_page_is_identical_and_evicted_with_its_form() {
     let edge = Edge::start().await;

@@ -1,18 +1,17 @@
 //! The cached page of an untouched form.
 //!
 //! A page contains a token with the time it was shown, so it changes every second. The page is rendered once per form and
-//! presentation, with a gap for the token, and filled in and compressed once per second, however often it is shown.
+//! presentation, with a gap for the token, and compressed around the gap. It is filled in once per second, however often it is
+//! shown.
 
-use std::io::Write;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
-use flate2::Compression;
-use flate2::write::GzEncoder;
 use http::{HeaderValue, header};
 use store::forms::OpenForm;
 use uuid::Uuid;
 
+use super::gzip_with_gap::GzipWithGap;
 use super::page::Page;
 use crate::sites::header_templates::HeaderTemplate;
 use crate::sites::page_response::PageResponse;
@@ -28,6 +27,7 @@ pub(crate) struct CachedFormPage {
     open: Arc<OpenForm>,
     before: String,
     after: String,
+    gzip: Option<GzipWithGap>,
     template: HeaderTemplate,
     filled: Mutex<Filled>,
 }
@@ -46,10 +46,13 @@ impl CachedFormPage {
         let Page { html, mut headers } = page;
         headers.insert(header::VARY, HeaderValue::from_static("accept-encoding, accept-language"));
         let (before, after) = html.split_once(placeholder).unwrap_or((&html, ""));
+        let gzip = GzipWithGap::new(before, after)
+            .inspect_err(|error| tracing::warn!(%error, "a form could not be compressed"));
         Self {
             open,
             before: before.to_owned(),
             after: after.to_owned(),
+            gzip: gzip.ok(),
             template: HeaderTemplate::new(headers),
             filled: Mutex::default(),
         }
@@ -64,9 +67,15 @@ impl CachedFormPage {
         self.open.form.id
     }
 
+    /// Returns the number of bytes of the uncompressed page.
+    pub(crate) fn len(&self) -> usize {
+        self.before.len() + self.after.len()
+    }
+
     /// Returns the memory of the page in bytes.
     pub(crate) fn weight(&self) -> usize {
-        OVERHEAD_BYTES + self.template.lines.len() + 3 * (self.before.len() + self.after.len())
+        let gzip = self.gzip.as_ref().map_or(0, GzipWithGap::len);
+        OVERHEAD_BYTES + self.template.lines.len() + 2 * (self.len() + gzip)
     }
 
     /// Returns the response with a filled-in body.
@@ -74,24 +83,25 @@ impl CachedFormPage {
         PageResponse::new(&self.template, is_gzip.then_some(&GZIP), body)
     }
 
-    /// Returns the body for a second, compressed or not.
-    pub(super) fn body(&self, second: i64, is_gzip: bool, token: impl FnOnce() -> String) -> Bytes {
+    /// Returns the body for a second, and whether it is compressed.
+    pub(super) fn body(
+        &self,
+        second: i64,
+        accepts_gzip: bool,
+        token: impl FnOnce() -> String,
+    ) -> (Bytes, bool) {
         let mut filled = self.filled.lock().unwrap_or_else(PoisonError::into_inner);
         if filled.second != second || filled.plain.is_empty() {
-            let plain = [&self.before, token().as_str(), &self.after].concat();
-            *filled = Filled { second, plain: plain.into(), gzip: None };
+            let token = token();
+            *filled = Filled {
+                second,
+                plain: [&self.before, token.as_str(), &self.after].concat().into(),
+                gzip: self.gzip.as_ref().and_then(|gzip| gzip.fill(&token)),
+            };
         }
-        if !is_gzip {
-            return filled.plain.clone();
+        match &filled.gzip {
+            Some(gzip) if accepts_gzip => (gzip.clone(), true),
+            _ => (filled.plain.clone(), false),
         }
-        let Filled { plain, gzip, .. } = &mut *filled;
-        gzip.get_or_insert_with(|| compress(plain)).clone()
     }
-}
-
-fn compress(plain: &Bytes) -> Bytes {
-    let mut encoder = GzEncoder::new(Vec::with_capacity(plain.len() / 2), Compression::default());
-    // Writing into memory does not fail.
-    let _written = encoder.write_all(plain);
-    encoder.finish().unwrap_or_default().into()
 }

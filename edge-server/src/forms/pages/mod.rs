@@ -2,6 +2,7 @@
 
 pub(crate) mod cached_page;
 mod conditional_css;
+mod gzip_with_gap;
 pub(super) mod languages;
 pub(crate) mod page;
 pub(super) mod prefill;

@@ -16,6 +16,8 @@ use super::conditional_css;
 use super::languages::{Language, Messages};
 use super::view_model::FormModel;
 use crate::forms::redirect::redirect_target;
+use crate::sites::pages::encodings::{Accepted, GZIP_INDEX};
+use crate::sites::pages::rendered_page::gzip;
 
 /// The style of all forms. It is inlined, so that the page is rendered once.
 const STYLE: &str = include_str!("../../../static/form.css");
@@ -145,6 +147,17 @@ impl FormTemplates {
 }
 
 impl Page {
+    /// Returns the response, compressed if the client accepts it. That takes milliseconds for a large page.
+    pub(crate) fn into_encoded_response(mut self, accepted: Accepted) -> Response {
+        self.headers.insert(header::VARY, HeaderValue::from_static("accept-encoding, accept-language"));
+        let gzip = accepted.contains(GZIP_INDEX).then(|| gzip(self.html.as_bytes()).ok()).flatten();
+        let Some(gzip) = gzip else { return self.into_response(StatusCode::OK) };
+        self.headers.insert(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"));
+        let mut response = Response::new(Body::from(gzip));
+        *response.headers_mut() = self.headers;
+        response
+    }
+
     pub(crate) fn into_response(self, status: StatusCode) -> Response {
         let mut response = Response::new(Body::from(self.html));
         *response.status_mut() = status;

@@ -12,6 +12,8 @@ use super::page::Presentation;
 
 /// Longer values are ignored.
 const MAX_TEXT_CHARS: usize = 2_000;
+/// Answers in longer queries are ignored.
+const MAX_QUERY_BYTES: usize = 8 * 1024;
 
 impl Presentation {
     /// Reads the query, and the headers for the language if the query has none.
@@ -59,6 +61,9 @@ pub(crate) fn is_bare(query: &str) -> bool {
 
 /// Reads answers from a query: text for declared fields. Files can't be prefilled.
 pub(crate) fn read(fields: &[Field], query: &str) -> Answers {
+    if query.len() > MAX_QUERY_BYTES {
+        return Answers::new();
+    }
     let mut pairs: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for (name, value) in form_urlencoded::parse(query.as_bytes()) {
         if value.chars().count() <= MAX_TEXT_CHARS {
@@ -96,6 +101,9 @@ mod tests {
         assert!(!is_bare(query) && !is_bare("name=x") && is_bare("lang=de&embed=1") && is_bare(""));
         assert!(read(&fields, &format!("name={}", "x".repeat(2_001))).is_empty());
         assert!(read(&fields, "name=%ff&%=&&&==").len() <= 1);
+        let padding = |bytes: usize| format!("name=x&pad={}", "p".repeat(bytes - "name=x&pad=".len()));
+        assert_eq!(read(&fields, &padding(MAX_QUERY_BYTES)).len(), 1);
+        assert!(read(&fields, &padding(MAX_QUERY_BYTES + 1)).is_empty());
     }
 
     #[test]

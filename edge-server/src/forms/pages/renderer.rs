@@ -5,6 +5,7 @@ use std::sync::Arc;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
+use domain::answers::Answers;
 use domain::encryption::MasterKey;
 use domain::forms::ClosedReason;
 use http::StatusCode;
@@ -55,6 +56,23 @@ impl FormRenderer {
         let token = prefill.token.map_or_else(new, str::to_owned);
         let status = if prefill.errors.is_empty() { StatusCode::OK } else { StatusCode::BAD_REQUEST };
         respond(self.render(open, presentation, prefill, &token), status)
+    }
+
+    /// Returns the form's page with answers from its URL.
+    pub(crate) fn prefilled(
+        &self,
+        open: &OpenForm,
+        presentation: Presentation,
+        answers: Answers,
+        accepted: Accepted,
+        now: DateTime<Utc>,
+    ) -> Response {
+        let token = domain::honeypot::token(&self.key, open.form.id, now.timestamp());
+        let prefill = Prefill { answers, ..Prefill::default() };
+        match self.render(open, presentation, &prefill, &token) {
+            Ok(page) => page.into_encoded_response(accepted),
+            failed => respond(failed, StatusCode::OK),
+        }
     }
 
     /// Returns the page of a form that accepts no submissions.
@@ -123,9 +141,8 @@ impl FormRenderer {
 
     /// Returns a cached page's body with the token of that second, and whether it is compressed.
     pub(crate) fn fill(&self, page: &CachedFormPage, accepted: Accepted, second: i64) -> (Bytes, bool) {
-        let is_gzip = accepted.contains(GZIP_INDEX);
         let token = || domain::honeypot::token(&self.key, page.form_id(), second);
-        (page.body(second, is_gzip, token), is_gzip)
+        page.body(second, accepted.contains(GZIP_INDEX), token)
     }
 
     fn render(
