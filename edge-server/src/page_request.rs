@@ -1,6 +1,6 @@
 //! A GET or HEAD request, reduced to what decides which page it is for.
 
-use http::{HeaderMap, Method, Uri};
+use http::{Method, Request};
 
 use crate::sites::classify_host::raw_host;
 
@@ -17,12 +17,13 @@ pub(crate) struct PageRequest<'a> {
 
 impl<'a> PageRequest<'a> {
     /// Reads a request parsed by hyper; `None` for other methods and for an ambiguous host.
-    pub(crate) fn new(method: &Method, uri: &'a Uri, headers: &'a HeaderMap) -> Option<Self> {
+    pub(crate) fn new<B>(request: &'a Request<B>) -> Option<Self> {
+        let (method, uri) = (request.method(), request.uri());
         let is_get = *method == Method::GET;
         if !is_get && *method != Method::HEAD {
             return None;
         }
-        let host = raw_host(headers, uri)?;
+        let host = raw_host(request.version(), request.headers(), uri)?;
         Some(Self { host, path: uri.path(), query: uri.query().unwrap_or_default(), is_get })
     }
 }

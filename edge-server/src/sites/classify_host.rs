@@ -1,7 +1,7 @@
 //! Reads the requested host and classifies it: the base host, a site's, or unknown.
 
 use domain::addresses::Addresses;
-use http::{HeaderMap, Uri, header};
+use http::{HeaderMap, Uri, Version, header};
 
 /// The kind of a requested host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,20 +55,32 @@ pub(crate) fn classify_host<'a>(addresses: &Addresses, host: &'a str) -> HostKin
     if host.contains('.') { HostKind::Site(SiteHost::Custom(host)) } else { HostKind::Unknown }
 }
 
-/// Returns the requested host in lower case and without its port. `None` if the header appears twice: a proxy in front
-/// may have routed by the other one.
-pub(crate) fn requested_host(headers: &HeaderMap, uri: &Uri) -> Option<String> {
-    Some(without_port(raw_host(headers, uri)?).trim_end_matches('.').to_ascii_lowercase())
+/// Returns the requested host in lower case and without its port; `None` if it is ambiguous.
+pub(crate) fn requested_host(version: Version, headers: &HeaderMap, uri: &Uri) -> Option<String> {
+    Some(without_port(raw_host(version, headers, uri)?).trim_end_matches('.').to_ascii_lowercase())
 }
 
 /// Returns the requested host as written. A host in the request target takes precedence over the header (RFC 9112, 3.2.2).
-pub(crate) fn raw_host<'a>(headers: &'a HeaderMap, uri: &'a Uri) -> Option<&'a str> {
+///
+/// Returns `None` for a request that a proxy in front may have routed by another host: with two headers; over HTTP/2, with a
+/// header that differs from `:authority` (RFC 9113, 8.3.1); or with a target that is only an authority, as in CONNECT.
+pub(crate) fn raw_host<'a>(version: Version, headers: &'a HeaderMap, uri: &'a Uri) -> Option<&'a str> {
     let mut values = headers.get_all(header::HOST).iter();
     let header = values.next().map(|value| value.to_str().unwrap_or_default()).unwrap_or_default();
     if values.next().is_some() {
         return None;
     }
-    Some(uri.authority().map_or(header, http::uri::Authority::as_str))
+    let Some(authority) = uri.authority() else { return Some(header) };
+    let scheme = uri.scheme_str()?;
+    let is_same = || header.is_empty() || is_same_authority(scheme, authority.as_str(), header);
+    (version != Version::HTTP_2 || is_same()).then_some(authority.as_str())
+}
+
+fn is_same_authority(scheme: &str, one: &str, other: &str) -> bool {
+    let default_port = if scheme == "https" { ":443" } else { ":80" };
+    let [one, other] =
+        [one, other].map(|authority| authority.strip_suffix(default_port).unwrap_or(authority));
+    one.eq_ignore_ascii_case(other)
 }
 
 /// Returns a written host without its port, if it is in normal form: in lower case, without a final dot.
@@ -96,7 +108,7 @@ mod tests {
     }
 
     fn requested(hosts: &[&str], target: &'static str) -> Option<String> {
-        requested_host(&headers(hosts), &Uri::from_static(target))
+        requested_host(Version::HTTP_11, &headers(hosts), &Uri::from_static(target))
     }
 
     #[test]
@@ -125,6 +137,26 @@ mod tests {
     }
 
     #[test]
+    fn an_authority_without_scheme_is_rejected() {
+        assert_eq!(requested(&["x.test"], "x.test:80"), None);
+        assert_eq!(requested(&[], "x.test"), None);
+    }
+
+    #[test]
+    fn a_host_over_http2_must_be_that_of_the_authority() {
+        let requested = |host: &str, target: &'static str| {
+            requested_host(Version::HTTP_2, &headers(&[host]), &Uri::from_static(target))
+        };
+        for host in ["x.test", "X.test", "x.test:80"] {
+            assert_eq!(requested(host, "http://x.test/").as_deref(), Some("x.test"), "{host}");
+        }
+        assert_eq!(requested("x.test", "https://x.test:443/").as_deref(), Some("x.test"));
+        for host in ["y.test", "x.test:81", "x.test.", "x.test:443"] {
+            assert_eq!(requested(host, "http://x.test/"), None, "{host}");
+        }
+    }
+
+    #[test]
     fn a_normalized_host_equals_the_requested_host() {
         let uri = Uri::from_static("/");
         for (raw, normal) in [
@@ -136,7 +168,9 @@ mod tests {
         ] {
             let headers = headers(&[raw]);
             assert_eq!(normalized_host(raw), normal, "{raw}");
-            assert!(normal.is_none() || requested_host(&headers, &uri).as_deref() == normal);
+            assert!(
+                normal.is_none() || requested_host(Version::HTTP_11, &headers, &uri).as_deref() == normal
+            );
         }
     }
 }

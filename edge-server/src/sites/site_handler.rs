@@ -8,6 +8,7 @@ use std::borrow::Cow;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
+use domain::addresses::is_reserved_path;
 use http::request::Parts;
 use http::uri::PathAndQuery;
 use http::{HeaderValue, Method, StatusCode, header};
@@ -51,12 +52,13 @@ async fn read(state: &EdgeState, host: SiteHost<'_>, request: &Parts) -> Result<
     if !matches!(request.method, Method::GET | Method::HEAD) {
         return Err(method_not_allowed());
     }
+    let path =
+        percent_decode(request.uri.path()).filter(|path| !is_reserved_path(path)).ok_or_else(not_found)?;
     let site = find_site(state, host).await?;
     if let (SiteHost::Subdomain(_), Some(name)) = (host, &site.value.moved_to) {
         let path = request.uri.path_and_query().map_or("/", PathAndQuery::as_str);
         return Err(redirect_to_site(&format!("{}{path}", state.addresses.site(name))));
     }
-    let path = percent_decode(request.uri.path()).ok_or_else(not_found)?;
     if let Some(slug) = domain::pages::slug_at(&path).filter(|_| path != "/index")
         && let Some(page) = find_page(state, &site, slug).await?
     {

@@ -39,7 +39,7 @@ impl HostRouter {
 
     /// Returns the response to any request.
     pub(crate) async fn route(self, request: Request) -> Response {
-        let Some(host) = requested_host(request.headers(), request.uri()) else {
+        let Some(host) = requested_host(request.version(), request.headers(), request.uri()) else {
             return (StatusCode::BAD_REQUEST, "A request has one Host.\n").into_response();
         };
         match classify_host(&self.state.addresses, &host) {

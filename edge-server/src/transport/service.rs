@@ -93,7 +93,7 @@ impl Service<Request<Incoming>> for EdgeService {
         let is_head = *request.method() == Method::HEAD && request.version() == Version::HTTP_2;
         // A request with a body is never one for a page.
         if request.body().is_end_stream()
-            && let Some(page) = PageRequest::new(request.method(), request.uri(), headers)
+            && let Some(page) = PageRequest::new(&request)
             && let Some(response) = self.answer_cached(&page, headers)
         {
             let response = if is_head { remove_body(response) } else { response };

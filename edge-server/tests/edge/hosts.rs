@@ -78,6 +78,57 @@ async fn rejects_connect_requests() {
 }
 
 #[tokio::test]
+async fn rejects_a_target_that_is_only_an_authority() {
+    let edge = Edge::start().await;
+    edge.account("quiet-otter").await.page("index", "<p>x").await;
+    for target in ["localhost:80", "quiet-otter.localhost", "quiet-otter.localhost:443"] {
+        let request = format!("GET {target} HTTP/1.1\r\nHost: {target}\r\nConnection: close\r\n\r\n");
+        let response = edge.visitor.raw(request.as_bytes()).await;
+        assert!(response.starts_with("HTTP/1.1 400"), "{target}: {response}");
+    }
+}
+
+#[tokio::test]
+async fn an_http2_host_that_differs_from_the_authority_is_rejected() {
+    let edge = Edge::start().await;
+    let site = edge.account("quiet-otter").await;
+    site.page("index", "<p>mine").await;
+    edge.account("loud-badger").await.page("index", "<p>other").await;
+    let http2 = edge.visitor.http2().await;
+    // The second request is answered from the cache.
+    for _ in 0..2 {
+        let same = http2.get(&site.host, "/", &[("host", "Quiet-Otter.localhost")]).await;
+        assert_eq!((same.status, same.text()), (StatusCode::OK, "<p>mine"));
+        for host in ["loud-badger.localhost", "localhost", "quiet-otter.localhost:8080"] {
+            let other = http2.get(&site.host, "/", &[("host", host)]).await;
+            assert_eq!(other.status, StatusCode::BAD_REQUEST, "{host}: {}", other.text());
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_tenant_can_not_answer_for_certificate_authorities() {
+    let edge = Edge::start().await;
+    let site = edge.account("quiet-otter").await;
+    site.page("404", "<p>the site's own").await;
+    let files = [".well-known/acme-challenge/x", ".well-known/pki-validation/x", ".well-known/security.txt"];
+    site.serve_files(&files.map(|path| (path, "text/plain", &b"a tenant's"[..]))).await;
+    for path in [
+        "/.well-known/acme-challenge/x",
+        "/.well-known/pki-validation/x",
+        "/.well-known/%61cme-challenge/x",
+        "/%2ewell-known/acme-challenge/x",
+        "/.well-known/acme-challenge/absent",
+    ] {
+        let response = edge.visitor.get(&site.host, path).await;
+        assert_eq!(response.status, StatusCode::NOT_FOUND, "{path}");
+        assert!(!response.text().contains("the site's own"), "{path}: {}", response.text());
+        assert_eq!(edge.visitor.get("localhost", path).await.status, StatusCode::NOT_FOUND, "{path}");
+    }
+    assert_eq!(edge.visitor.get(&site.host, "/.well-known/security.txt").await.text(), "a tenant's");
+}
+
+#[tokio::test]
 async fn site_hosts_accept_only_get_and_head() {
     let edge = Edge::start().await;
     let site = edge.account("quiet-otter").await;

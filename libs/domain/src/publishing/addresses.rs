@@ -33,15 +33,18 @@ impl Addresses {
     /// to another.
     pub fn new(base_url: &str, sites_domain: &str) -> Result<Self, AddressError> {
         let wrong = || AddressError::BaseUrl(base_url.to_owned());
-        let base_url = Url::parse(base_url).map_err(|_| wrong())?;
-        let host = base_url.host_str().ok_or_else(wrong)?;
+        let mut base_url = Url::parse(base_url).map_err(|_| wrong())?;
+        // Requests are compared without the final dot of a fully qualified name, and in lower case.
+        let host = base_url.host_str().ok_or_else(wrong)?.trim_end_matches('.').to_owned();
+        base_url.set_host(Some(&host)).map_err(|_| wrong())?;
+        let sites_domain = sites_domain.trim_end_matches('.').to_ascii_lowercase();
         if !matches!(base_url.scheme(), "http" | "https") || base_url.path() != "/" {
             return Err(wrong());
         }
-        if !is_local(host) && parent(host) == parent(sites_domain) {
-            return Err(AddressError::SharedDomain(sites_domain.to_owned()));
+        if !is_local(&host) && parent(&host) == parent(&sites_domain) {
+            return Err(AddressError::SharedDomain(sites_domain));
         }
-        Ok(Self { base_url, sites_domain: sites_domain.to_ascii_lowercase() })
+        Ok(Self { base_url, sites_domain })
     }
 
     /// Returns the origin of the base host, without a trailing slash.
@@ -132,6 +135,18 @@ impl Addresses {
     }
 }
 
+/// Paths at which certificate authorities look for a proof that the operator controls a host.
+const RESERVED_PATHS: [&str; 2] = ["/.well-known/acme-challenge", "/.well-known/pki-validation"];
+
+/// Returns whether a path, percent-decoded, is reserved on every host: a page or file of a tenant there could obtain a
+/// certificate for the host.
+pub fn is_reserved_path(path: &str) -> bool {
+    let is_below = |reserved: &str| {
+        path.strip_prefix(reserved).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    };
+    RESERVED_PATHS.into_iter().any(is_below)
+}
+
 fn is_local(host: &str) -> bool {
     host == "localhost" || host == "127.0.0.1" || host == "[::1]"
 }
@@ -174,6 +189,36 @@ mod tests {
         assert_eq!(addresses.subdomain_of("a-b.pages.test"), Some("a-b"));
         for other in ["pages.test", ".pages.test", "a.b.pages.test", "a-bpages.test", "app.example.com", ""] {
             assert_eq!(addresses.subdomain_of(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn case_and_a_final_dot_hide_no_shared_domain() {
+        for (base, sites) in [
+            ("https://app.example.com", "sites.EXAMPLE.com"),
+            ("https://app.example.com", "sites.example.com."),
+            ("https://app.example.com.", "sites.example.com"),
+            ("https://APP.example.COM.", "Sites.Example.Com."),
+        ] {
+            assert!(Addresses::new(base, sites).is_err(), "{base} {sites}");
+        }
+        let addresses = Addresses::new("https://App.example.com.", "Pages.Test.").unwrap();
+        assert_eq!((addresses.base_host(), addresses.sites_domain()), ("app.example.com", "pages.test"));
+        assert_eq!(addresses.subdomain_of("a-b.pages.test"), Some("a-b"));
+        assert_eq!(addresses.base(), "https://app.example.com");
+    }
+
+    #[test]
+    fn paths_of_certificate_authorities_are_reserved() {
+        for path in [
+            "/.well-known/acme-challenge/x",
+            "/.well-known/acme-challenge",
+            "/.well-known/pki-validation/a/b",
+        ] {
+            assert!(is_reserved_path(path), "{path}");
+        }
+        for path in ["/.well-known/security.txt", "/.well-known/acme-challenges", "/acme-challenge/x", "/"] {
+            assert!(!is_reserved_path(path), "{path}");
         }
     }
 
