@@ -120,21 +120,23 @@ mod tests {
     fn the_event_time_header_needs_the_setting_and_the_edge_token() {
         let now = "2026-11-21T10:00:00Z".parse().unwrap();
         let occurred_at = |trusted_token: Option<&str>, header: &str| {
-            let headers = [(EVENT_TIME, header), (TOKEN, "secret")];
+            let headers = [(EVENT_TIME, header), (TOKEN, "the-token-of-the-edge")];
             let headers = headers.map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap()));
-            let event_times =
-                EventTimes { clock: Clock::manual(now), trusted_token: trusted_token.map(EdgeTrust::new) };
+            let event_times = EventTimes {
+                clock: Clock::manual(now),
+                trusted_token: trusted_token.map(|token| EdgeTrust::new(token).unwrap()),
+            };
             event_times.occurred_at(&HeaderMap::from_iter(headers), now)
         };
         let past = "2026-11-14T09:30:00+01:00";
         assert_eq!(
-            occurred_at(Some("secret"), past),
+            occurred_at(Some("the-token-of-the-edge"), past),
             "2026-11-14T08:30:00Z".parse::<DateTime<Utc>>().unwrap()
         );
-        assert_eq!(occurred_at(Some("another"), past), now);
+        assert_eq!(occurred_at(Some("another-token-of-it"), past), now);
         assert_eq!(occurred_at(None, past), now);
         for out_of_range in ["2026-11-21T10:00:01Z", "2020-01-01T00:00:00Z", "yesterday", ""] {
-            assert_eq!(occurred_at(Some("secret"), out_of_range), now, "{out_of_range}");
+            assert_eq!(occurred_at(Some("the-token-of-the-edge"), out_of_range), now, "{out_of_range}");
         }
     }
 }

@@ -40,6 +40,7 @@ const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(20);
 /// A setting is invalid, the segment folder cannot be opened, or a component died.
 pub async fn run(config: Config, listeners: Listeners, shutdown: Shutdown) -> anyhow::Result<()> {
     config.collector.check()?;
+    let trust = EdgeTrust::new(config.secrets.edge_token.expose_secret())?;
     let (clock, rng) = (Clock::system(), Rng::system());
     let readiness = Readiness::new(&shutdown);
     let db = store::connect(&config.store)?;
@@ -68,7 +69,6 @@ pub async fn run(config: Config, listeners: Listeners, shutdown: Shutdown) -> an
     let salts = Salts::new(lookups, clock.clone(), rng.clone(), readiness.register("salts"));
     let derive_visitor_id = DeriveVisitorId::new(salts);
     let dropped_events = DroppedEvents::new(db, clock.clone());
-    let trust = EdgeTrust::new(secrets.edge_token.expose_secret());
     let intake = IntakeState {
         pipeline: Arc::new(Pipeline {
             rate_limit: rate_limit.clone(),

@@ -153,7 +153,7 @@ impl App {
             recipients: config.recipients.clone(),
             query_admission: QueryAdmission::new(&config.analytics),
             body_budget: BodyBudget::new(&config.large_bodies),
-            edge_trust: EdgeTrust::new(secrets.edge_token.expose_secret()),
+            edge_trust: EdgeTrust::new(secrets.edge_token.expose_secret())?,
             clock,
             rng: Rng::system(),
         })))

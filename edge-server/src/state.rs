@@ -81,11 +81,7 @@ impl EdgeState {
     /// A setting is invalid.
     pub(crate) fn new(config: &Config) -> anyhow::Result<Self> {
         let token = config.secrets.edge_token.expose_secret();
-        anyhow::ensure!(
-            token.len() >= 16,
-            "secrets.edge_token must have at least 16 characters, the same as at the inner services: without \
-             it they would see one address for all visitors"
-        );
+        web::EdgeTrust::new(token)?;
         let lock_timeout = config.forms.lock_timeout;
         let db = store::connect_with_lock_timeout(&config.store, lock_timeout)?;
         let lookups = ReadPool::connect(&config.store, config.cache.lookup_connections)?;

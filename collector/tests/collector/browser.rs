@@ -8,7 +8,7 @@ use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, Buf
 use tokio::net::TcpStream;
 
 /// The edge token in the configuration of [`crate::fixture::Fixture`].
-pub(crate) const EDGE_TOKEN: &str = "the-edges-token";
+pub(crate) const EDGE_TOKEN: &str = "the-token-of-the-edge";
 
 pub(crate) struct Browser {
     connection: BufStream<TcpStream>,

@@ -64,6 +64,7 @@ impl Api {
             "http.sites_domain=localhost".to_owned(),
             format!("secrets.master_key={}", "ab".repeat(32)),
             "secrets.key_pepper=a-pepper-for-tests".to_owned(),
+            "secrets.edge_token=a-token-for-tests-alone".to_owned(),
             // No job-runner delivers anything here.
             "webhooks.test_timeout=0s".to_owned(),
         ]);

@@ -106,6 +106,7 @@ pub(crate) async fn settings(database: &TestDatabase, a: &Provider, b: &Provider
         format!("blobs.url={}", std::env::temp_dir().join("web-runtime-no-blobs").display()),
         format!("secrets.master_key={}", "ab".repeat(32)),
         "secrets.key_pepper=a-pepper-for-tests".to_owned(),
+        "secrets.edge_token=a-token-for-tests-alone".to_owned(),
         "trial.max_per_hour=100".to_owned(),
         "trial.max_per_day=100".to_owned(),
         "keys.cache_ttl=0s".to_owned(),

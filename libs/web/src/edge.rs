@@ -16,16 +16,30 @@ use crate::Problem;
 #[derive(Clone)]
 pub struct EdgeTrust(Arc<[u8]>);
 
+/// Minimum length of the token: long enough that a random one can't be guessed.
+const TOKEN_BYTES_MIN: usize = 16;
+
+/// The token is missing or too short.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "secrets.edge_token must have at least {TOKEN_BYTES_MIN} characters, the same at the edge and at the inner services: \
+     without it any client could claim any address and sign any upload; make one with `openssl rand -hex 32`"
+)]
+pub struct WeakEdgeToken;
+
 impl EdgeTrust {
-    /// Creates the trust in this token. An empty token trusts no request.
-    pub fn new(token: &str) -> Self {
-        Self(token.as_bytes().into())
+    /// Creates the trust in this token.
+    ///
+    /// # Errors
+    /// The token is too short.
+    pub fn new(token: &str) -> Result<Self, WeakEdgeToken> {
+        if token.len() < TOKEN_BYTES_MIN { Err(WeakEdgeToken) } else { Ok(Self(token.as_bytes().into())) }
     }
 
     /// Returns whether an edge of this installation set these headers. Compares in constant time.
     pub fn trusts(&self, headers: &HeaderMap) -> bool {
         let shown = headers.get(edge::TOKEN).map_or(&[][..], |value| value.as_bytes());
-        !self.0.is_empty() && bool::from(shown.ct_eq(&self.0))
+        bool::from(shown.ct_eq(&self.0))
     }
 }
 
@@ -71,13 +85,21 @@ mod tests {
             let peer: SocketAddr = "127.0.0.1:5".parse().unwrap();
             builder.extension(ConnectInfo(peer)).body(()).unwrap().into_parts().0
         };
-        let ip = async |token: &str, trust: &str| {
-            let ip = ClientIp::from_request_parts(&mut request(token), &EdgeTrust::new(trust)).await.unwrap();
-            ip.0.to_string()
+        let trust = EdgeTrust::new("a-secret-of-sixteen").unwrap();
+        let ip = async |token: &str| {
+            ClientIp::from_request_parts(&mut request(token), &trust).await.unwrap().0.to_string()
         };
-        assert_eq!(ip("secret", "secret").await, "203.0.113.9");
-        assert_eq!(ip("secrets", "secret").await, "127.0.0.1");
-        assert_eq!(ip("", "").await, "127.0.0.1");
+        assert_eq!(ip("a-secret-of-sixteen").await, "203.0.113.9");
+        assert_eq!(ip("a-secret-of-sixteens").await, "127.0.0.1");
+        assert_eq!(ip("").await, "127.0.0.1");
+    }
+
+    #[test]
+    fn rejects_an_empty_or_short_token() {
+        for token in ["", "x", "fifteen-letters"] {
+            assert!(EdgeTrust::new(token).is_err(), "{token}");
+        }
+        assert!(EdgeTrust::new("sixteen--letters").is_ok());
     }
 
     #[test]

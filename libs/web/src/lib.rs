@@ -17,7 +17,7 @@ mod registry;
 mod reply;
 mod with_headers;
 
-pub use edge::{ClientIp, EdgeTrust};
+pub use edge::{ClientIp, EdgeTrust, WeakEdgeToken};
 pub use extract::{
     Json, JsonOfItems, OptionalJson, Path, Query, present, present_whole_number, read_item, whole_number,
     whole_number_or_null,

@@ -20,7 +20,7 @@ async fn a_trial_key_works_immediately_and_is_shown_once() {
     assert!(!account.to_string().contains(&key));
 }
 
-const EDGE_TOKEN: &str = "the-edges-token";
+const EDGE_TOKEN: &str = "the-token-of-the-edge";
 
 /// Two replicas with shared counters and a long Redis timeout, which trust the edge's client IP header.
 async fn two_replicas(set: &[&str]) -> (Api, Router) {

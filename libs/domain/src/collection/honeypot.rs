@@ -5,6 +5,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use chrono::{DateTime, Utc};
+use subtle::ConstantTimeEq as _;
 use uuid::Uuid;
 
 use crate::encryption::MasterKey;
@@ -49,7 +50,8 @@ fn shown_at(key: &MasterKey, form_id: Uuid, token: &str) -> Option<DateTime<Utc>
     let bytes = URL_SAFE_NO_PAD.decode(token).ok()?;
     let (second, signed) = bytes.split_first_chunk()?;
     let second = i64::from_be_bytes(*second);
-    (signature(key, form_id, second) == signed).then(|| DateTime::from_timestamp(second, 0))?
+    let is_ours = bool::from(signature(key, form_id, second).as_slice().ct_eq(signed));
+    is_ours.then(|| DateTime::from_timestamp(second, 0))?
 }
 
 fn signature(key: &MasterKey, form_id: Uuid, second: i64) -> [u8; SIGNATURE_BYTES] {

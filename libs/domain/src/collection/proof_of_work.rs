@@ -8,6 +8,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use chrono::{DateTime, Utc};
 use sha2::{Digest, Sha256};
+use subtle::ConstantTimeEq as _;
 use uuid::Uuid;
 
 use crate::encryption::MasterKey;
@@ -36,7 +37,8 @@ pub fn verify<'a>(key: &MasterKey, form_id: Uuid, proof: &'a str, now: DateTime<
     let (challenge, solutions) = proof.split_once(':')?;
     let mut parts = challenge.split('.');
     let (expires, random, signed) = (parts.next()?, parts.next()?, parts.next()?);
-    let is_ours = parts.next().is_none() && signature(key, form_id, expires, random) == signed;
+    let signature = signature(key, form_id, expires, random);
+    let is_ours = parts.next().is_none() && bool::from(signature.as_bytes().ct_eq(signed.as_bytes()));
     if !is_ours || expires.parse::<i64>().ok()? <= now.timestamp() {
         return None;
     }
