@@ -19,6 +19,7 @@ use web::{EdgeTrust, Problem};
 use crate::body_budget::BodyBudget;
 use crate::config::{Config, Deploys, Idempotency, Recipients, Subdomains, Trial, Upgrade, Webhooks};
 use crate::credential_cache::CredentialCache;
+use crate::deploys::Unpacking;
 use crate::exports::Exports;
 use crate::query_admission::QueryAdmission;
 use crate::signin::state::SignIn;
@@ -48,6 +49,8 @@ pub struct AppInner {
     pub uploads: Uploads,
     /// Section `[deploys]`.
     pub deploys: Deploys,
+    /// Admits the unpacking of zips.
+    pub unpacking: Unpacking,
     /// Encrypts webhook URLs and secrets.
     pub master_key: MasterKey,
     /// Section `[trial]`.
@@ -136,6 +139,7 @@ impl App {
             blobs: blobs::Blobs::connect(&config.blobs)?,
             uploads: Uploads::new(secrets.edge_token.expose_secret(), config.uploads.url_ttl),
             deploys: config.deploys.clone(),
+            unpacking: Unpacking::new(&config.deploys),
             master_key,
             trial: config.trial.clone(),
             subdomains: config.subdomains.clone(),

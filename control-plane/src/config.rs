@@ -137,6 +137,11 @@ pub struct Uploads {
 pub struct Deploys {
     /// Unprocessed deploys per account.
     pub max_open: i64,
+    /// Zips unpacked at once.
+    pub max_concurrent: usize,
+    /// How long a deploy waits for its turn.
+    #[serde(with = "service::config::duration")]
+    pub queue_timeout: Duration,
     /// Lifetime of the lease on a deploy in process.
     #[serde(with = "service::config::duration")]
     pub lease_ttl: Duration,

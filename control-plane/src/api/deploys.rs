@@ -257,17 +257,23 @@ async fn process_deploy(
     let deploy = find(&call, &mut conn, id).await?;
     let subdomain = call.subdomain(&mut conn, request.and_then(|request| request.subdomain_id)).await?;
     let (zip_id, sha256) = deploy.zip.ok_or_else(|| not_ready(&deploy))?;
-    let until = call.now + TimeDelta::from_std(app.deploys.lease_ttl).unwrap_or_default();
-    if !store::deploys::lease_deploy(&mut conn, call.account_id, id, call.now, until).await? {
-        return Err(Problem::new(Code::Conflict, "this deploy is already being processed")
-            .hint("see its progress with GET /api/deploy/{id}"));
+    if deploy.leased_until.is_some_and(|until| until > call.now) {
+        return Err(already_processing());
+    }
+    drop(conn);
+    let permit = app.unpacking.acquire(call.account_id).await?;
+    let mut conn = store::acquire(&app.db).await?;
+    let now = app.clock.now();
+    let until = now + TimeDelta::from_std(app.deploys.lease_ttl).unwrap_or_default();
+    if !store::deploys::lease_deploy(&mut conn, call.account_id, id, now, until).await? {
+        return Err(already_processing());
     }
     drop(conn);
     let progress = Progress::default();
     let zip = Name { account_id: call.account_id, sha256 };
     let work = async {
-        let limit = call.limits().asset_size_limit;
-        let site = deploys::build(&app, call.account_id, zip, deploy.size_bytes, limit, &progress).await?;
+        let site = deploys::build(&app, &call, zip, deploy.size_bytes, subdomain.id, &progress).await?;
+        drop(permit);
         let published = deploys::publish(&app, &call, id, zip_id, &subdomain, &site).await?;
         Ok::<_, Problem>((site, published))
     };
@@ -337,6 +343,11 @@ async fn find<S>(call: &Call<S>, conn: &mut store::Conn, id: Uuid) -> Result<Dep
         call.subdomain(conn, deploy.subdomain_id).await?;
     }
     Ok(deploy)
+}
+
+fn already_processing() -> Problem {
+    Problem::new(Code::Conflict, "this deploy is already being processed")
+        .hint("see its progress with GET /api/deploy/{id}")
 }
 
 fn not_ready(deploy: &Deploy) -> Problem {

@@ -1,7 +1,10 @@
 //! Reads untrusted zip files.
 //!
-//! Inflated bytes are counted as they are read, so a zip bomb stops at the bound whatever its headers claim. An entry
-//! that is neither a regular file nor a folder rejects the whole zip, and the error names the entry.
+//! An entry inflates to the size that the directory declares or the zip is rejected, so the size of a file is known
+//! before it is in memory. All files together stop at a bound. An entry that is neither a regular file nor a folder
+//! rejects the whole zip, and the error names the entry.
+
+mod bounded_reader;
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -11,8 +14,13 @@ use domain::deploys::paths::{self, PathError};
 use domain::deploys::{FILES_MAX, UNPACKED_BYTES_MAX};
 use zip::{CompressionMethod, ZipArchive};
 
+use bounded_reader::{BoundedReader, ReadBound};
+
 /// Upper bound of entries, including folders and the metadata files of operating systems.
 const MAX_ENTRIES: u64 = 10_000;
+/// Upper bound of the zip's directory. Each entry can have 192 KB of names, extra fields and comments, and the zip crate
+/// holds them in memory several times.
+const MAX_DIRECTORY_BYTES: u64 = 8 << 20;
 /// Length of the end-of-central-directory record, without its comment of at most 65,535 bytes.
 const END_BYTES: u64 = 22;
 const END_SIGNATURE: &[u8; 4] = b"PK\x05\x06";
@@ -43,11 +51,18 @@ impl ArchiveError {
 
 /// A zip after all its entries have been checked.
 pub(crate) struct Archive {
-    zip: ZipArchive<BufReader<File>>,
-    /// Index of each file in the zip, by path.
-    files: BTreeMap<String, usize>,
+    zip: ZipArchive<BoundedReader<BufReader<File>>>,
+    files: BTreeMap<String, Entry>,
     /// Bytes that may still be inflated.
     remaining: u64,
+}
+
+/// A file in the zip.
+#[derive(Debug, Clone, Copy)]
+struct Entry {
+    index: usize,
+    /// As the directory declares it.
+    size_bytes: u64,
 }
 
 impl Archive {
@@ -62,16 +77,18 @@ impl Archive {
         if entries > MAX_ENTRIES {
             return Err(ArchiveError::TooManyFiles);
         }
-        let zip = ZipArchive::new(BufReader::new(file))
+        let bound = ReadBound::new(MAX_DIRECTORY_BYTES);
+        let zip = ZipArchive::new(BoundedReader::new(BufReader::new(file), &bound))
             .map_err(|error| ArchiveError::Unreadable(error.to_string()))?;
+        bound.lift();
         // The zip crate keeps only one of several entries with the same name.
         if zip.len() as u64 != entries {
             return Err(ArchiveError::Unreadable("several of its entries have the same name".to_owned()));
         }
         let mut files = BTreeMap::new();
         for index in 0..zip.len() {
-            if let Some(path) = regular_file(&zip, index)?
-                && files.insert(path.clone(), index).is_some()
+            if let Some((path, size_bytes)) = regular_file(&zip, index)?
+                && files.insert(path.clone(), Entry { index, size_bytes }).is_some()
             {
                 return Err(ArchiveError::entry(&path, "another entry has the same path"));
             }
@@ -87,26 +104,39 @@ impl Archive {
         self.files.keys().map(String::as_str)
     }
 
+    /// Returns the declared size of a file. No file inflates to another size.
+    pub(crate) fn size_bytes(&self, path: &str) -> Result<u64, ArchiveError> {
+        Ok(self.entry(path)?.size_bytes)
+    }
+
     /// Returns the bytes of a file after its checksum is verified, or `None` if it has more than `max_bytes`.
     pub(crate) fn read(&mut self, path: &str, max_bytes: u64) -> Result<Option<Vec<u8>>, ArchiveError> {
-        let index =
-            self.files.get(path).copied().ok_or_else(|| ArchiveError::entry(path, "it is missing"))?;
-        let entry = self.zip.by_index(index).map_err(|error| ArchiveError::entry(path, error.to_string()))?;
-        let bound = max_bytes.min(self.remaining);
-        let mut bytes = Vec::new();
-        let read = entry.take(bound + 1).read_to_end(&mut bytes);
-        read.map_err(|error| ArchiveError::entry(path, error.to_string()))?;
-        let size = bytes.len() as u64;
-        if size > self.remaining {
-            return Err(ArchiveError::TooLarge);
+        let Entry { index, size_bytes } = self.entry(path)?;
+        if size_bytes > max_bytes {
+            return Ok(None);
         }
-        self.remaining -= size;
-        Ok((size <= max_bytes).then_some(bytes))
+        self.remaining = self.remaining.checked_sub(size_bytes).ok_or(ArchiveError::TooLarge)?;
+        let entry = self.zip.by_index(index).map_err(|error| ArchiveError::entry(path, error.to_string()))?;
+        let mut bytes = Vec::with_capacity(usize::try_from(size_bytes).unwrap_or_default());
+        // The checksum is verified at the end of the entry, so one byte more is requested.
+        let read = entry.take(size_bytes + 1).read_to_end(&mut bytes);
+        read.map_err(|error| ArchiveError::entry(path, error.to_string()))?;
+        if bytes.len() as u64 != size_bytes {
+            return Err(ArchiveError::entry(path, "its size differs from the one in the zip's directory"));
+        }
+        Ok(Some(bytes))
+    }
+
+    fn entry(&self, path: &str) -> Result<Entry, ArchiveError> {
+        self.files.get(path).copied().ok_or_else(|| ArchiveError::entry(path, "it is missing"))
     }
 }
 
-/// Returns the path of an entry that is a file, or `None` for folders and for metadata files of operating systems.
-fn regular_file(zip: &ZipArchive<BufReader<File>>, index: usize) -> Result<Option<String>, ArchiveError> {
+/// Returns path and size of an entry that is a file, or `None` for folders and for metadata files of operating systems.
+fn regular_file<R: Read + Seek>(
+    zip: &ZipArchive<R>,
+    index: usize,
+) -> Result<Option<(String, u64)>, ArchiveError> {
     let entry = zip.by_index_data(index).map_err(|error| ArchiveError::Unreadable(error.to_string()))?;
     let shown = String::from_utf8_lossy(entry.name_raw()).escape_debug().take(200).collect::<String>();
     let path = paths::read(entry.name_raw()).map_err(|why| ArchiveError::InvalidName(shown.clone(), why))?;
@@ -133,7 +163,7 @@ fn regular_file(zip: &ZipArchive<BufReader<File>>, index: usize) -> Result<Optio
             format!("it is compressed with {}; use deflate", entry.compression()),
         ));
     }
-    Ok(Some(path))
+    Ok(Some((path, entry.size())))
 }
 
 /// Whether any end record may defer to a zip64 record, which can claim millions of entries. The zip crate uses any end

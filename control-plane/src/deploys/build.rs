@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use blobs::Name;
 use chrono::TimeDelta;
+use domain::plans::UNLIMITED;
 use futures::{StreamExt, TryStreamExt};
 use store::blobs::NewBlob;
 use tokio::io::AsyncWriteExt;
@@ -19,6 +20,7 @@ use super::Progress;
 use super::documents::Documents;
 use super::unpack::{BuiltPage, InflatedFile, UnpackError, UnpackOptions, UnpackedSite, unpack};
 use crate::App;
+use crate::call::Call;
 
 /// Files announced in one statement.
 const BATCH_SIZE: usize = 64;
@@ -46,21 +48,25 @@ pub(crate) struct BuiltSite {
     pub(crate) missing: BTreeSet<String>,
 }
 
-/// Builds the site in an uploaded zip. After a failure it releases the files stored so far; the problem explains a
-/// rejected zip.
-pub(crate) async fn build(
+/// Builds the site of a subdomain from an uploaded zip. After a failure it releases the files stored so far; the problem
+/// explains a rejected zip.
+pub(crate) async fn build<S>(
     app: &App,
-    account_id: Uuid,
+    call: &Call<S>,
     zip: Name,
     size_bytes: i64,
-    max_file_bytes: i64,
+    subdomain_id: Uuid,
     progress: &Progress,
 ) -> Result<BuiltSite, Problem> {
+    let account_id = call.account_id;
+    let storage = find_storage(app, call, subdomain_id).await?;
     let zip = download(app, zip, size_bytes).await?;
     let (output, files) = channel(BATCH_SIZE);
     let options = UnpackOptions {
         addresses: app.addresses.clone(),
-        max_file_bytes: u64::try_from(max_file_bytes).unwrap_or(u64::MAX),
+        max_file_bytes: u64::try_from(call.limits().asset_size_limit).unwrap_or(u64::MAX),
+        max_stored_bytes: storage.max_bytes,
+        memory: app.unpacking.memory(),
         progress: progress.clone(),
         output,
         runtime: Handle::current(),
@@ -82,6 +88,10 @@ pub(crate) async fn build(
                     Err(Problem::new(Code::ValidationFailed, format!("{reason}; nothing was published"))
                         .hint("fix the zip, start a new deploy and upload it"))
                 }
+                Err(UnpackError::StorageExceeded(bytes)) => {
+                    let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
+                    Err(call.storage_exceeded(bytes - storage.served_bytes))
+                }
                 Err(UnpackError::Io(error)) => {
                     tracing::error!(%error, "failed to unpack a zip");
                     Err(stored_all.err().unwrap_or_else(Problem::nothing_changed))
@@ -90,6 +100,29 @@ pub(crate) async fn build(
             }
         }
     }
+}
+
+/// What the plan has left for the files of a site.
+struct Storage {
+    /// Upper bound of the files of the new deploy; `u64::MAX` without a limit.
+    max_bytes: u64,
+    /// Bytes of the deploy that the new one replaces.
+    served_bytes: i64,
+}
+
+/// Returns the storage left for a deploy. Publishing charges the plan; this bounds what is stored before.
+async fn find_storage<S>(app: &App, call: &Call<S>, subdomain_id: Uuid) -> Result<Storage, Problem> {
+    let mut tx = store::begin(&app.db).await?;
+    let usage = store::usage::find_usage(&mut tx, call.account_id).await?;
+    let served = store::deploys::files::lock_served_deploy(&mut tx, call.account_id, subdomain_id).await?;
+    let used = usage.map_or(0, |usage| usage.storage_bytes);
+    let served_bytes = served.map_or(0, |served| served.size_bytes);
+    let max_bytes = match call.limits().storage_bytes {
+        UNLIMITED => u64::MAX,
+        // Beyond a limit that was lowered, the files may still be replaced by smaller ones.
+        limit => u64::try_from((limit - used).max(0) + served_bytes).unwrap_or(0),
+    };
+    Ok(Storage { max_bytes, served_bytes })
 }
 
 /// Downloads the zip into an unnamed temporary file.

@@ -1,6 +1,7 @@
 //! Deploys: a zip is unpacked, rewritten and stored ([`build`]), published in one transaction ([`publish`]), and can
 //! be rolled back ([`rollback`]). The rules for rewriting references are in `domain::deploys`.
 
+mod admission;
 mod archive;
 mod build;
 mod documents;
@@ -9,6 +10,7 @@ mod publish;
 mod rollback;
 mod unpack;
 
+pub use admission::Unpacking;
 pub(crate) use build::{BuiltFile, BuiltSite, build};
 pub(crate) use progress::Progress;
 pub(crate) use publish::{PublishedPage, publish};

@@ -3,7 +3,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
-use std::sync::Arc;
 
 use bytes::Bytes;
 use domain::addresses::Addresses;
@@ -12,10 +11,11 @@ use domain::deploys::{CSS_BYTES_MAX, css, html, layout, paths};
 use domain::{media, pages};
 use sha2::{Digest, Sha256};
 use tokio::runtime::Handle;
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::sync::mpsc::Sender;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::Progress;
+use super::admission::InflatedMemory;
 use super::archive::{Archive, ArchiveError};
 use super::documents::{Documents, Span};
 
@@ -23,9 +23,6 @@ use super::documents::{Documents, Span};
 const MAX_MISSING: usize = 1_000;
 /// Upper bound of a reported path; no zip entry can have a longer one.
 const MAX_PATH_BYTES: usize = 1_000;
-
-/// Upper bound of inflated bytes that wait to be stored, in KiB. Larger than the largest file of any plan.
-const MAX_BUFFERED_KIB: usize = 64 << 10;
 
 /// An inflated file of the site.
 #[derive(Debug)]
@@ -35,7 +32,7 @@ pub(crate) struct InflatedFile {
     pub(crate) content_type: &'static str,
     pub(crate) by_content: bool,
     pub(crate) bytes: Bytes,
-    /// The file's share of the buffer bound.
+    /// The file's share of the bound on inflated bytes.
     pub(crate) permit: OwnedSemaphorePermit,
 }
 
@@ -64,6 +61,9 @@ pub(crate) enum UnpackError {
     /// The zip is invalid.
     #[error(transparent)]
     Archive(#[from] ArchiveError),
+    /// The files to store have more bytes than the plan has left: this many.
+    #[error("the files have {0} bytes, more than the plan has left")]
+    StorageExceeded(u64),
     /// The disk failed.
     #[error("unpacking: {0}")]
     Io(#[from] std::io::Error),
@@ -77,6 +77,10 @@ pub(crate) struct UnpackOptions {
     pub(crate) addresses: Addresses,
     /// Larger files are left out.
     pub(crate) max_file_bytes: u64,
+    /// What the plan has left for all files.
+    pub(crate) max_stored_bytes: u64,
+    /// Bounds the inflated bytes of all zips.
+    pub(crate) memory: InflatedMemory,
     pub(crate) progress: Progress,
     pub(crate) output: Sender<InflatedFile>,
     pub(crate) runtime: Handle,
@@ -96,8 +100,9 @@ pub(crate) fn unpack(zip: File, options: UnpackOptions) -> Result<UnpackedSite, 
         errors: Vec::new(),
         missing: BTreeSet::new(),
     };
-    let buffer = Arc::new(Semaphore::new(MAX_BUFFERED_KIB));
-    let mut unpacker = Unpacker { archive, root, options, buffer, targets: BTreeMap::new(), unpacked };
+    let mut unpacker =
+        Unpacker { archive, root, options, stored_bytes: 0, targets: BTreeMap::new(), unpacked };
+    unpacker.check_storage(&files)?;
     let slugs = unpacker.assign_slugs(documents);
     let (sheets, others): (Vec<_>, Vec<_>) = files.into_iter().partition(|path| is_sheet(path));
     unpacker.targets.extend(sheets.iter().map(|path| (path.clone(), Target::File(None))));
@@ -132,7 +137,8 @@ struct Unpacker {
     archive: Archive,
     root: String,
     options: UnpackOptions,
-    buffer: Arc<Semaphore>,
+    /// Bytes of the files sent so far.
+    stored_bytes: u64,
     targets: BTreeMap<String, Target>,
     unpacked: UnpackedSite,
 }
@@ -165,29 +171,47 @@ impl Unpacker {
         self.options.progress.file_done();
     }
 
-    fn inflate(&mut self, path: &str, max_bytes: u64) -> Result<Option<Vec<u8>>, UnpackError> {
-        Ok(self.archive.read(&format!("{}{path}", self.root), max_bytes)?)
+    /// Checks before the first file is stored that the plan has room for all of them.
+    fn check_storage(&self, files: &[String]) -> Result<(), UnpackError> {
+        let mut bytes = 0;
+        for path in files {
+            let size_bytes = self.archive.size_bytes(&self.in_zip(path))?;
+            if size_bytes <= self.options.max_file_bytes {
+                bytes += size_bytes;
+            }
+        }
+        if bytes > self.options.max_stored_bytes { Err(UnpackError::StorageExceeded(bytes)) } else { Ok(()) }
+    }
+
+    fn in_zip(&self, path: &str) -> String {
+        format!("{}{path}", self.root)
+    }
+
+    /// Inflates a file to store, after waiting for memory; `None` if the plan does not allow its size.
+    fn inflate(&mut self, path: &str) -> Result<Option<(Vec<u8>, OwnedSemaphorePermit)>, UnpackError> {
+        let (in_zip, max_bytes) = (self.in_zip(path), self.options.max_file_bytes);
+        let size_bytes = self.archive.size_bytes(&in_zip)?;
+        if size_bytes > max_bytes {
+            self.leave_out(path, &format!("the plan allows files of up to {max_bytes} bytes"));
+            return Ok(None);
+        }
+        let permit = self.options.runtime.block_on(self.options.memory.acquire(size_bytes));
+        let permit = permit.ok_or(UnpackError::ReceiverGone)?;
+        Ok(self.archive.read(&in_zip, max_bytes)?.map(|bytes| (bytes, permit)))
     }
 
     fn send_file(&mut self, path: String) -> Result<(), UnpackError> {
-        let Some(bytes) = self.inflate(&path, self.options.max_file_bytes)? else {
-            self.leave_out_too_large(&path);
-            return Ok(());
-        };
-        let content_type = media::by_name(&path);
-        let by_content = media::is_image_or_font(content_type);
+        let Some((bytes, permit)) = self.inflate(&path)? else { return Ok(()) };
+        let by_content = media::is_image_or_font(media::by_name(&path));
         let sha256: [u8; 32] = Sha256::digest(&bytes).into();
         let address = by_content
             .then(|| self.options.addresses.asset_by_content(&hex::encode(sha256), paths::name_of(&path)));
         self.targets.insert(path.clone(), Target::File(address));
-        self.send(path, bytes, sha256, by_content)
+        self.send(path, bytes, sha256, by_content, permit)
     }
 
     fn send_sheet(&mut self, path: String, links: &Links) -> Result<(), UnpackError> {
-        let Some(mut bytes) = self.inflate(&path, self.options.max_file_bytes)? else {
-            self.leave_out_too_large(&path);
-            return Ok(());
-        };
+        let Some((mut bytes, permit)) = self.inflate(&path)? else { return Ok(()) };
         let base = Links::base(&path, None).unwrap_or_default();
         let mut missing = BTreeSet::new();
         let link = |reference: &str| match links.link(&base, reference, Use::Embedded) {
@@ -198,19 +222,20 @@ impl Unpacker {
                 Some(to)
             }
         };
+        let max_bytes = CSS_BYTES_MAX.min(usize::try_from(self.options.max_file_bytes).unwrap_or(usize::MAX));
         let text = std::str::from_utf8(&bytes).ok().filter(|text| text.len() <= CSS_BYTES_MAX);
-        if let Some(rewritten) = text.and_then(|text| css::rewrite(text, link)) {
+        // A sheet that would become too large is served unchanged: its references work by path too.
+        if let Some(Ok(Some(rewritten))) = text.map(|text| css::rewrite(text, max_bytes, link)) {
             bytes = rewritten.into_bytes();
+            self.report_missing(missing);
         }
-        self.report_missing(missing);
         let sha256 = Sha256::digest(&bytes).into();
-        self.send(path, bytes, sha256, false)
+        self.send(path, bytes, sha256, false, permit)
     }
 
     fn add_page(&mut self, path: &str, slug: String, links: &Links) -> Result<(), UnpackError> {
-        let too_long = format!("a page may have at most {} KB", pages::MAX_HTML_BYTES >> 10);
-        let Some(bytes) = self.inflate(path, pages::MAX_HTML_BYTES as u64)? else {
-            self.leave_out(path, &too_long);
+        let Some(bytes) = self.archive.read(&self.in_zip(path), pages::MAX_HTML_BYTES as u64)? else {
+            self.leave_out(path, &format!("a page may have at most {} KB", pages::MAX_HTML_BYTES >> 10));
             return Ok(());
         };
         let rewritten = match html::rewrite(path, &decode(&bytes), links) {
@@ -240,21 +265,19 @@ impl Unpacker {
         self.unpacked.missing.extend(reported.take(remaining));
     }
 
-    fn leave_out_too_large(&mut self, path: &str) {
-        let reason = format!("the plan allows files of up to {} bytes", self.options.max_file_bytes);
-        self.leave_out(path, &reason);
-    }
-
     fn send(
-        &self,
+        &mut self,
         path: String,
         bytes: Vec<u8>,
         sha256: [u8; 32],
         by_content: bool,
+        permit: OwnedSemaphorePermit,
     ) -> Result<(), UnpackError> {
-        let kib = u32::try_from((bytes.len() >> 10).clamp(1, MAX_BUFFERED_KIB)).unwrap_or(1);
-        let permit = Arc::clone(&self.buffer).acquire_many_owned(kib);
-        let permit = self.options.runtime.block_on(permit).map_err(|_| UnpackError::ReceiverGone)?;
+        self.stored_bytes += bytes.len() as u64;
+        // Rewritten style sheets are larger than in the zip.
+        if self.stored_bytes > self.options.max_stored_bytes {
+            return Err(UnpackError::StorageExceeded(self.stored_bytes));
+        }
         let content_type = media::by_name(&path);
         let file = InflatedFile { path, sha256, content_type, by_content, bytes: bytes.into(), permit };
         self.options.output.blocking_send(file).map_err(|_| UnpackError::ReceiverGone)

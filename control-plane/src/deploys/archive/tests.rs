@@ -197,8 +197,21 @@ fn a_zip_bomb_with_forged_sizes_stops_at_the_bound() {
     let forged = replaced(&bomb(), &(1_u32 << 20).to_le_bytes(), &1_u32.to_le_bytes());
     let read = read_all(&forged, 4 << 20);
     assert!(read.is_err(), "it was accepted");
-    let most = open(&forged).unwrap().read("0.bin", 1_000);
-    assert!(!matches!(most, Ok(Some(_))), "no file is longer than the limit");
+    let message = open(&forged).unwrap().read("0.bin", 1_000).unwrap_err().to_string();
+    assert!(message.contains("0.bin") && message.contains("its size differs"), "{message}");
+    let forged = replaced(&bomb(), &(1_u32 << 20).to_le_bytes(), &(2_u32 << 20).to_le_bytes());
+    let message = open(&forged).unwrap().read("0.bin", 3 << 20).unwrap_err().to_string();
+    assert!(message.contains("its size differs"), "{message}");
+    assert_eq!(open(&forged).unwrap().size_bytes("0.bin").unwrap(), 2 << 20);
+}
+
+#[test]
+fn rejects_a_directory_that_would_take_much_memory() {
+    let name = format!("{}.txt", "a".repeat(60_000));
+    let names: Vec<String> = (0..160).map(|n| format!("{n}{name}")).collect();
+    let files: Vec<(&str, &[u8])> = names.iter().map(|name| (name.as_str(), b"".as_slice())).collect();
+    let message = rejection(&zip_of(&files));
+    assert!(message.contains("directory is too large"), "{message}");
 }
 
 #[test]

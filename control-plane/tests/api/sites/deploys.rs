@@ -1,94 +1,13 @@
 //! Deploys: a zip is published atomically and can be rolled back.
 
-use std::collections::BTreeMap;
-use std::io::{Cursor, Write};
-
 use domain::plans::Plan;
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
-use uuid::Uuid;
-use zip::ZipWriter;
-use zip::write::SimpleFileOptions;
 
+use super::owner::{Owner, zip_of};
 use crate::harness::{Api, send_to};
 
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR";
-
-fn zip_of(files: &[(&str, &[u8])]) -> Vec<u8> {
-    let mut zip = ZipWriter::new(Cursor::new(Vec::new()));
-    for (name, bytes) in files {
-        zip.start_file(*name, SimpleFileOptions::default()).unwrap();
-        zip.write_all(bytes).unwrap();
-    }
-    zip.finish().unwrap().into_inner()
-}
-
-/// An account with deploys.
-struct Owner {
-    api: Api,
-    key: String,
-    id: Uuid,
-    subdomain_id: Uuid,
-    site: String,
-}
-
-impl Owner {
-    async fn with_plan(plan: Plan) -> Self {
-        let api = Api::start(&["keys.cache_ttl=0s"]).await;
-        let (key, id) = api.trial_on(plan).await;
-        let (_, first) = api.send(Method::GET, "/api/account/subdomain", Some(&key), &Value::Null).await;
-        let subdomain_id = first["id"].as_str().unwrap().parse().unwrap();
-        let site = first["url"].as_str().unwrap().trim_end_matches('/').to_owned();
-        Self { api, key, id, subdomain_id, site }
-    }
-
-    async fn send(&self, method: Method, path: &str, body: Value) -> (StatusCode, Value) {
-        self.api.send(method, path, Some(&self.key), &body).await
-    }
-
-    /// Creates a deploy and uploads its zip.
-    async fn uploaded(&self, zip: &[u8]) -> String {
-        let (status, started) = self.send(Method::POST, "/api/deploy", json!({"sizeBytes": zip.len()})).await;
-        assert_eq!(status, StatusCode::CREATED, "{started}");
-        let id = started["deployId"].as_str().unwrap().to_owned();
-        self.api.upload(self.id, id.parse().unwrap(), zip).await;
-        id
-    }
-
-    async fn process(&self, id: &str) -> (StatusCode, Value) {
-        self.send(Method::POST, &format!("/api/deploy/{id}/process"), Value::Null).await
-    }
-
-    async fn deploy(&self, files: &[(&str, &[u8])]) -> Value {
-        let id = self.uploaded(&zip_of(files)).await;
-        let (status, done) = self.process(&id).await;
-        assert_eq!(status, StatusCode::OK, "{done}");
-        done
-    }
-
-    /// Every page by slug: its id and whether it is published.
-    async fn pages(&self) -> BTreeMap<String, (String, bool)> {
-        let (_, listed) = self.send(Method::GET, "/api/pages?limit=100", Value::Null).await;
-        let mut pages = BTreeMap::new();
-        for page in listed["pages"].as_array().unwrap() {
-            let path = format!("/api/pages/{}", page["id"].as_str().unwrap());
-            let (_, whole) = self.send(Method::GET, &path, Value::Null).await;
-            let html = whole["html"].as_str().unwrap().to_owned();
-            pages.insert(page["slug"].as_str().unwrap().to_owned(), (html, page["isPublished"] == true));
-        }
-        pages
-    }
-
-    async fn file(&self, path: &str) -> Option<String> {
-        let (_, bytes) = self.api.site_file(self.subdomain_id, path).await?;
-        Some(String::from_utf8_lossy(&bytes).into_owned())
-    }
-
-    async fn stored_bytes(&self) -> i64 {
-        let (_, usage) = self.send(Method::GET, "/api/account/usage", Value::Null).await;
-        usage["_meta"]["usage"]["storageBytes"]["used"].as_i64().unwrap()
-    }
-}
 
 #[tokio::test]
 async fn a_zip_is_published_as_a_site() {

@@ -1,4 +1,6 @@
 //! Files of sites: assets and deploys.
 
 mod assets;
+mod deploy_limits;
 mod deploys;
+mod owner;

@@ -6,51 +6,83 @@ use cssparser::{ParseError, Parser, ParserInput, ToCss, Token, serialize_string}
 /// number.
 const DEPTH_MAX: usize = 64;
 
-/// A reference: its position and its text.
-struct Found {
-    from: usize,
-    to: usize,
-    reference: String,
-    /// Whether the token is a string, as in `@import "a.css"`, and not a whole `url()`.
-    is_string: bool,
-}
+/// The rewritten style sheet would exceed its limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("its references written out exceed the limit of its size")]
+pub struct TooLarge;
 
 /// Returns the style sheet with each reference replaced by the result of `link`; a reference without a result stays.
-/// Returns `None` if nothing changes.
+/// Returns `None` if nothing changes, and an error instead of a result of more than `max_bytes`.
 ///
 /// Also accepts the declarations of a `style` attribute.
-pub fn rewrite(css: &str, mut link: impl FnMut(&str) -> Option<String>) -> Option<String> {
-    let mut found = Vec::new();
+pub fn rewrite(
+    css: &str,
+    max_bytes: usize,
+    link: impl FnMut(&str) -> Option<String>,
+) -> Result<Option<String>, TooLarge> {
     let mut input = ParserInput::new(css);
     let mut parser = Parser::new(&mut input);
-    collect(&mut parser, &mut found, DEPTH_MAX);
-    let mut written = String::with_capacity(css.len());
-    let mut done = 0;
-    for Found { from, to, reference, is_string } in found {
-        let Some(linked) = link(&reference).filter(|linked| *linked != reference) else { continue };
+    let mut sink = Sink { css, max_bytes, link, written: String::new(), done: 0, is_full: false };
+    collect(&mut parser, &mut sink, DEPTH_MAX);
+    sink.finish()
+}
+
+/// Writes the style sheet up to each replaced reference. Stops at the limit, because each reference can become hundreds
+/// of times as long.
+struct Sink<'a, L> {
+    css: &'a str,
+    max_bytes: usize,
+    link: L,
+    written: String,
+    /// How much of the style sheet is written.
+    done: usize,
+    is_full: bool,
+}
+
+impl<L: FnMut(&str) -> Option<String>> Sink<'_, L> {
+    /// Replaces the token at `from..to`. `is_string` distinguishes a string, as in `@import "a.css"`, from a whole
+    /// `url()`.
+    fn replace(&mut self, from: usize, to: usize, reference: &str, is_string: bool) {
+        let Some(linked) = (self.link)(reference).filter(|linked| linked != reference) else { return };
         let mut token = String::new();
         let serialized = if is_string {
             serialize_string(&linked, &mut token)
         } else {
             Token::UnquotedUrl(linked.as_str().into()).to_css(&mut token)
         };
-        let (Ok(()), Some(before)) = (serialized, css.get(done..from)) else { continue };
-        written.push_str(before);
+        let (Ok(()), Some(before)) = (serialized, self.css.get(self.done..from)) else { return };
         // In a page, `</style` would end the style sheet.
-        written.push_str(&token.replace('<', "\\3c "));
-        done = to;
+        let token = token.replace('<', "\\3c ");
+        if self.written.len() + before.len() + token.len() > self.max_bytes {
+            self.is_full = true;
+            return;
+        }
+        self.written.push_str(before);
+        self.written.push_str(&token);
+        self.done = to;
     }
-    if done == 0 {
-        return None;
+
+    fn finish(mut self) -> Result<Option<String>, TooLarge> {
+        let rest = self.css.get(self.done..).unwrap_or_default();
+        if self.is_full || (self.done > 0 && self.written.len() + rest.len() > self.max_bytes) {
+            return Err(TooLarge);
+        }
+        if self.done == 0 {
+            return Ok(None);
+        }
+        self.written.push_str(rest);
+        Ok(Some(self.written))
     }
-    written.push_str(css.get(done..).unwrap_or_default());
-    Some(written)
 }
 
 /// `depth` is the number of levels that may still be entered.
-fn collect(parser: &mut Parser<'_, '_>, found: &mut Vec<Found>, depth: usize) {
+fn collect<L: FnMut(&str) -> Option<String>>(
+    parser: &mut Parser<'_, '_>,
+    sink: &mut Sink<'_, L>,
+    depth: usize,
+) {
     let mut is_import = false;
-    loop {
+    while !sink.is_full {
         parser.skip_whitespace();
         let from = parser.position().byte_index();
         let Ok(token) = parser.next_including_whitespace_and_comments() else { return };
@@ -76,36 +108,40 @@ fn collect(parser: &mut Parser<'_, '_>, found: &mut Vec<Found>, depth: usize) {
             Token::Function(name) => {
                 // The strings of `image-set()` are references too.
                 let are_images = name.to_ascii_lowercase().ends_with("image-set");
-                nested(parser, found, are_images, depth);
+                nested(parser, sink, are_images, depth);
                 continue;
             }
             Token::ParenthesisBlock | Token::SquareBracketBlock | Token::CurlyBracketBlock => {
-                nested(parser, found, false, depth);
+                nested(parser, sink, false, depth);
                 continue;
             }
             _ => continue,
         };
-        let to = parser.position().byte_index();
-        found.push(Found { from, to, reference, is_string });
+        sink.replace(from, parser.position().byte_index(), &reference, is_string);
     }
 }
 
-fn nested(parser: &mut Parser<'_, '_>, found: &mut Vec<Found>, are_images: bool, depth: usize) {
+fn nested<L: FnMut(&str) -> Option<String>>(
+    parser: &mut Parser<'_, '_>,
+    sink: &mut Sink<'_, L>,
+    are_images: bool,
+    depth: usize,
+) {
     // A block that isn't entered is skipped as a whole.
     let Some(depth) = depth.checked_sub(1) else { return };
     let _ended: Result<(), ParseError<'_, ()>> = parser.parse_nested_block(|inside| {
         if are_images {
-            images(inside, found);
+            images(inside, sink);
         } else {
-            collect(inside, found, depth);
+            collect(inside, sink, depth);
         }
         Ok(())
     });
 }
 
-/// Collects the references of an `image-set()`, except `type("image/png")`.
-fn images(parser: &mut Parser<'_, '_>, found: &mut Vec<Found>) {
-    loop {
+/// Replaces the references of an `image-set()`, except `type("image/png")`.
+fn images<L: FnMut(&str) -> Option<String>>(parser: &mut Parser<'_, '_>, sink: &mut Sink<'_, L>) {
+    while !sink.is_full {
         parser.skip_whitespace();
         let from = parser.position().byte_index();
         let Ok(token) = parser.next() else { return };
@@ -120,8 +156,7 @@ fn images(parser: &mut Parser<'_, '_>, found: &mut Vec<Found>) {
             }
             _ => continue,
         };
-        let to = parser.position().byte_index();
-        found.push(Found { from, to, reference, is_string });
+        sink.replace(from, parser.position().byte_index(), &reference, is_string);
     }
 }
 
@@ -130,8 +165,8 @@ mod tests {
     use super::*;
 
     fn rewritten(css: &str) -> String {
-        rewrite(css, |reference| (!reference.starts_with("data:")).then(|| format!("/r/{reference}")))
-            .unwrap_or_else(|| css.to_owned())
+        let link = |reference: &str| (!reference.starts_with("data:")).then(|| format!("/r/{reference}"));
+        rewrite(css, usize::MAX, link).unwrap().unwrap_or_else(|| css.to_owned())
     }
 
     #[test]
@@ -195,12 +230,27 @@ mod tests {
 
     #[test]
     fn a_reference_can_not_leave_its_context() {
-        let written = rewrite("a{b:url(x)}", |_| Some("a)b'c\"d\\e\n</style>".to_owned())).unwrap();
+        let to = "a)b'c\"d\\e\n</style>";
+        let written = rewrite("a{b:url(x)}", usize::MAX, |_| Some(to.to_owned())).unwrap().unwrap();
         assert!(!written.contains("</style"), "{written}");
-        let read = rewrite(&written, |reference| {
-            assert_eq!(reference, "a)b'c\"d\\e\n</style>");
+        let read = rewrite(&written, usize::MAX, |reference| {
+            assert_eq!(reference, to);
             None
         });
-        assert_eq!(read, None);
+        assert_eq!(read, Ok(None));
+    }
+
+    #[test]
+    fn rewriting_stops_at_the_limit() {
+        let css = "a{b:".to_owned() + &"url(x)".repeat(100_000);
+        let mut links = 0;
+        let written = rewrite(&css, 1 << 20, |_| {
+            links += 1;
+            Some("a".repeat(1_000))
+        });
+        assert_eq!((written, links < 1_100), (Err(TooLarge), true), "{links} references were written out");
+        assert_eq!(rewrite("a{b:url(x)}", 10, |_| None), Ok(None), "an unchanged one is not written");
+        assert_eq!(rewrite("a{b:url(x)}", 12, |_| Some("xy".into())), Ok(Some("a{b:url(xy)}".into())));
+        assert_eq!(rewrite("a{b:url(x)}", 11, |_| Some("xy".into())), Err(TooLarge));
     }
 }

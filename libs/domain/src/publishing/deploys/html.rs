@@ -3,11 +3,17 @@
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
 
+use lol_html::errors::RewritingError;
 use lol_html::html_content::{ContentType, Element, TextType};
-use lol_html::{RewriteStrSettings, element, rewrite_str, text};
+use lol_html::{HandlerResult, HtmlRewriter, MemorySettings, Settings, element, text};
 
 use super::css;
 use super::links::{Linked, Links, Use};
+use crate::pages::MAX_HTML_BYTES;
+
+/// Upper bound of the parser's open elements and attributes of a page: half a megabyte of HTML can hold a quarter of a
+/// million of either.
+const PARSER_BYTES_MAX: usize = 16 << 20;
 
 /// A rewritten page.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,22 +25,29 @@ pub struct Rewritten {
     pub missing: BTreeSet<String>,
 }
 
-/// The page can't be parsed.
-#[derive(Debug, thiserror::Error)]
-#[error("it can't be read as HTML: {0}")]
-pub struct Unreadable(String);
+/// The reason why a page can't be rewritten.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum RewriteError {
+    /// It can't be parsed.
+    #[error("it can't be read as HTML: {0}")]
+    Unreadable(String),
+    /// The rewritten page would exceed the limit of a page.
+    #[error("with its references written out it has more than {} KB", MAX_HTML_BYTES >> 10)]
+    TooLarge,
+}
 
 /// Rewrites the page at a path of the site.
-pub fn rewrite(document: &str, html: &str, links: &Links) -> Result<Rewritten, Unreadable> {
+pub fn rewrite(document: &str, html: &str, links: &Links) -> Result<Rewritten, RewriteError> {
     let base_href = base_href(html)?;
     let base = Links::base(document, base_href.as_deref());
     // A page with its own policy would block images at other URLs.
     let has_policy = contains_ignoring_case(html, "content-security-policy");
-    let page = Page { links, base, has_policy, missing: RefCell::default() };
+    let page = Page { links, base, has_policy, missing: RefCell::default(), is_full: Cell::new(false) };
     let (title, in_title) = (RefCell::new(String::new()), Cell::new(false));
     let style = RefCell::new(String::new());
-    let settings = RewriteStrSettings::new()
+    let settings = settings()
         .append_element_content_handler(element!("*", |element| {
+            page.check_is_not_full()?;
             in_title.set(false);
             if element.tag_name() == "title" {
                 in_title.set(title.borrow().is_empty());
@@ -42,8 +55,7 @@ pub fn rewrite(document: &str, html: &str, links: &Links) -> Result<Rewritten, U
             if element.tag_name() == "base" && page.base.is_some() {
                 element.remove_attribute("href");
             }
-            page.attributes(element)?;
-            Ok(())
+            page.attributes(element)
         }))
         .append_element_content_handler(element!("svg title", |_| {
             in_title.set(false);
@@ -63,7 +75,7 @@ pub fn rewrite(document: &str, html: &str, links: &Links) -> Result<Rewritten, U
             style.borrow_mut().push_str(chunk.as_str());
             if chunk.last_in_text_node() {
                 let whole = style.take();
-                let written = page.css(&whole).unwrap_or(whole);
+                let written = page.css(&whole)?.unwrap_or(whole);
                 // Only a rewritten reference could contain an end tag, and its `<` is escaped.
                 chunk.replace(&written, ContentType::Html);
             } else {
@@ -71,27 +83,49 @@ pub fn rewrite(document: &str, html: &str, links: &Links) -> Result<Rewritten, U
             }
             Ok(())
         }));
-    let written = rewrite_str(html, settings).map_err(|error| Unreadable(error.to_string()))?;
+    let mut written = Vec::with_capacity(html.len());
+    let run = run(html, settings, |chunk| {
+        if written.len() + chunk.len() > MAX_HTML_BYTES {
+            page.is_full.set(true);
+        } else {
+            written.extend_from_slice(chunk);
+        }
+    });
+    if page.is_full.get() {
+        return Err(RewriteError::TooLarge);
+    }
+    run?;
+    let html = String::from_utf8(written).map_err(|error| RewriteError::Unreadable(error.to_string()))?;
     let title = html_escape::decode_html_entities(title.borrow().as_str())
         .split_whitespace()
         .collect::<Vec<_>>()
         .join(" ");
-    Ok(Rewritten { html: written, title, missing: page.missing.into_inner() })
+    Ok(Rewritten { html, title, missing: page.missing.into_inner() })
+}
+
+fn settings<'h, 's>() -> Settings<'h, 's> {
+    Settings::new()
+        .with_memory_settings(MemorySettings::new().with_max_allowed_memory_usage(PARSER_BYTES_MAX))
+}
+
+fn run(html: &str, settings: Settings<'_, '_>, sink: impl FnMut(&[u8])) -> Result<(), RewriteError> {
+    let unreadable = |error: RewritingError| RewriteError::Unreadable(error.to_string());
+    let mut rewriter = HtmlRewriter::new(settings, sink);
+    rewriter.write(html.as_bytes()).map_err(unreadable)?;
+    rewriter.end().map_err(unreadable)
 }
 
 /// Returns the `href` of the page's first `<base>`.
-fn base_href(html: &str) -> Result<Option<String>, Unreadable> {
+fn base_href(html: &str) -> Result<Option<String>, RewriteError> {
     if !contains_ignoring_case(html, "<base") {
         return Ok(None);
     }
     let found = RefCell::new(None);
-    let settings =
-        RewriteStrSettings::new().append_element_content_handler(element!("base[href]", |element| {
-            let href = element.get_attribute("href");
-            found.borrow_mut().get_or_insert(href.unwrap_or_default());
-            Ok(())
-        }));
-    rewrite_str(html, settings).map_err(|error| Unreadable(error.to_string()))?;
+    let settings = settings().append_element_content_handler(element!("base[href]", |element| {
+        found.borrow_mut().get_or_insert_with(|| element.get_attribute("href").unwrap_or_default());
+        Ok(())
+    }));
+    run(html, settings, |_| {})?;
     Ok(found.into_inner())
 }
 
@@ -101,10 +135,12 @@ fn contains_ignoring_case(text: &str, word: &str) -> bool {
 
 struct Page<'a> {
     links: &'a Links,
-    /// Base folder of references; `None` if it is on another site.
+    /// Base folder of references; `None` if they stay as they are.
     base: Option<String>,
     has_policy: bool,
     missing: RefCell<BTreeSet<String>>,
+    /// Whether the rewritten page has exceeded its limit.
+    is_full: Cell<bool>,
 }
 
 /// How an attribute contains references.
@@ -116,7 +152,11 @@ enum Holds {
 }
 
 impl Page<'_> {
-    fn attributes(&self, element: &mut Element<'_, '_>) -> Result<(), lol_html::errors::AttributeNameError> {
+    fn check_is_not_full(&self) -> Result<(), RewriteError> {
+        if self.is_full.get() { Err(RewriteError::TooLarge) } else { Ok(()) }
+    }
+
+    fn attributes(&self, element: &mut Element<'_, '_>) -> HandlerResult {
         let tag = element.tag_name();
         let about = |name: &str| element.get_attribute(name).unwrap_or_default().to_ascii_lowercase();
         let is_image_meta = tag == "meta" && {
@@ -125,16 +165,21 @@ impl Page<'_> {
                 .iter()
                 .any(|word| name.contains(word))
         };
+        // Browsers use the first of several attributes with the same name.
+        let mut seen = BTreeSet::new();
         let mut written = Vec::new();
         for attribute in element.attributes() {
             let name = attribute.name();
             let Some(holds) = holds(&tag, &name, is_image_meta) else { continue };
+            if !seen.insert(name.clone()) {
+                continue;
+            }
             // Attributes are returned as written, with character references.
             let value = html_escape::decode_html_entities(&attribute.value()).into_owned();
             let new = match holds {
                 Holds::One(used) => self.link(&value, used, !name.starts_with("data-")),
-                Holds::Set => self.set(&value),
-                Holds::Style => self.css(&value),
+                Holds::Set => self.set(&value)?,
+                Holds::Style => self.css(&value)?,
             };
             written.extend(new.map(|new| (name, new)));
         }
@@ -162,9 +207,9 @@ impl Page<'_> {
 
     /// Rewrites a list such as `a.png 1x, b.png 2x`: a URL ends at white space, or at a comma after it (HTML,
     /// 4.8.4.2.1).
-    fn set(&self, value: &str) -> Option<String> {
+    fn set(&self, value: &str) -> Result<Option<String>, RewriteError> {
         let mut rest = value.trim_start_matches(|c: char| c.is_ascii_whitespace() || c == ',');
-        let mut candidates = Vec::new();
+        let mut written = String::new();
         while !rest.is_empty() {
             let end = rest.find(|c: char| c.is_ascii_whitespace()).unwrap_or(rest.len());
             let (reference, after) = rest.split_at(end);
@@ -175,14 +220,26 @@ impl Page<'_> {
                 after.split_once(',').unwrap_or((after, ""))
             };
             let linked = self.link(bare, Use::Embedded, true).unwrap_or_else(|| bare.to_owned());
-            candidates.push(format!("{linked} {}", size.trim()).trim_end().to_owned());
+            if !written.is_empty() {
+                written.push_str(", ");
+            }
+            written.push_str(format!("{linked} {}", size.trim()).trim_end());
+            if written.len() > MAX_HTML_BYTES {
+                return Err(self.full());
+            }
             rest = next.trim_start_matches(|c: char| c.is_ascii_whitespace() || c == ',');
         }
-        (!candidates.is_empty()).then(|| candidates.join(", "))
+        Ok((!written.is_empty()).then_some(written))
     }
 
-    fn css(&self, text: &str) -> Option<String> {
-        css::rewrite(text, |reference| self.link(reference, Use::Embedded, true))
+    fn css(&self, text: &str) -> Result<Option<String>, RewriteError> {
+        let link = |reference: &str| self.link(reference, Use::Embedded, true);
+        css::rewrite(text, MAX_HTML_BYTES, link).map_err(|css::TooLarge| self.full())
+    }
+
+    fn full(&self) -> RewriteError {
+        self.is_full.set(true);
+        RewriteError::TooLarge
     }
 }
 

@@ -25,6 +25,10 @@ const IN_PATH: &AsciiSet = &CONTROLS
 /// Maximum number of leading folders to strip: a path may have hundreds of thousands.
 const BUILT_FOR_MAX: usize = 8;
 
+/// Maximum length of a path that a reference leads to, in bytes. No path in a zip is longer, and each reference to a
+/// longer one would be written out at that length.
+const JOINED_BYTES_MAX: usize = 1_024;
+
 /// Where a file of the zip is served.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
@@ -67,7 +71,7 @@ impl Links {
     }
 
     /// Returns the base folder of a document's references: its own, or that of its `<base>`; `None` if that is on
-    /// another site.
+    /// another site, or longer than any path in a zip.
     pub fn base(document: &str, base_href: Option<&str>) -> Option<String> {
         let own = document[..document.len() - paths::name_of(document).len()].to_owned();
         let Some(href) = base_href.map(str::trim) else { return Some(own) };
@@ -75,13 +79,13 @@ impl Links {
             return None;
         }
         let (path, _) = split(href);
-        let joined = join(&own, path);
+        let joined = join(&own, path)?;
         let folder =
             if path.ends_with('/') || joined.is_empty() { joined } else { parent(&joined).to_owned() };
         Some(if folder.is_empty() || folder.ends_with('/') { folder } else { format!("{folder}/") })
     }
 
-    /// Resolves a reference relative to the folder `base`.
+    /// Resolves a reference relative to the folder `base`. A path longer than any in a zip stays as it is.
     pub fn link(&self, base: &str, reference: &str, used: Use) -> Linked {
         let reference = reference.trim();
         if reference.is_empty() || reference.starts_with(['#', '?']) || leads_elsewhere(reference) {
@@ -89,7 +93,7 @@ impl Links {
         }
         let (path, rest) = split(reference);
         let decoded = percent_decode_str(path).decode_utf8_lossy();
-        let joined = join(base, &decoded);
+        let Some(joined) = join(base, &decoded) else { return Linked::Unchanged };
         if let Some((found, target)) = self.find(&joined, decoded.starts_with('/')) {
             return Linked::Replaced(written(found, target, rest, used));
         }
@@ -162,21 +166,30 @@ fn leads_elsewhere(reference: &str) -> bool {
     reference.starts_with("//") || scheme.is_some_and(is_scheme)
 }
 
-/// Joins `path` to `base` and resolves `.` and `..`; like in browsers, `..` above the root has no effect.
-fn join(base: &str, path: &str) -> String {
+/// Joins `path` to `base` and resolves `.` and `..`; like in browsers, `..` above the root has no effect. Returns `None`
+/// if the path exceeds [`JOINED_BYTES_MAX`] on the way.
+fn join(base: &str, path: &str) -> Option<String> {
     let from = if path.starts_with('/') { "" } else { base };
-    let mut parts: Vec<&str> = Vec::new();
+    let mut joined = String::new();
     for part in from.split('/').chain(path.split('/')) {
         match part {
             "" | "." => {}
-            ".." => drop(parts.pop()),
-            part => parts.push(part),
+            ".." => joined.truncate(joined.rfind('/').unwrap_or_default()),
+            part if joined.len() + part.len() + 1 > JOINED_BYTES_MAX => return None,
+            part => {
+                if !joined.is_empty() {
+                    joined.push('/');
+                }
+                joined.push_str(part);
+            }
         }
     }
     let is_folder =
         path.ends_with('/') || path.ends_with("/.") || path.ends_with("/..") || path == "." || path == "..";
-    let joined = parts.join("/");
-    if is_folder && !joined.is_empty() { format!("{joined}/") } else { joined }
+    if is_folder && !joined.is_empty() {
+        joined.push('/');
+    }
+    Some(joined)
 }
 
 fn parent(path: &str) -> &str {
@@ -279,9 +292,16 @@ mod tests {
     }
 
     #[test]
-    fn a_path_of_very_many_folders_is_not_found() {
-        let endless = "/a".repeat(250_000);
-        assert!(matches!(links().link("", &endless, Use::OwnOrigin), Linked::Missing(..)));
+    fn a_path_longer_than_any_in_a_zip_is_unchanged() {
+        let of = |bytes: usize| format!("/{}", "a/".repeat(bytes / 2));
+        assert!(matches!(links().link("", &of(1_022), Use::OwnOrigin), Linked::Missing(..)));
+        for endless in [of(1_026), of(500_000), format!("/{}", "a".repeat(1_025))] {
+            assert_eq!(links().link("", &endless, Use::OwnOrigin), Linked::Unchanged);
+            assert_eq!(Links::base("index.html", Some(&endless)), None, "its references stay as they are");
+        }
+        let base = "b".repeat(1_000) + "/";
+        assert_eq!(links().link(&base, &"a".repeat(24), Use::Embedded), Linked::Unchanged);
+        assert!(matches!(links().link(&base, "/none.png", Use::Embedded), Linked::Missing(..)));
     }
 
     #[test]

@@ -151,3 +151,40 @@ fn a_malformed_page_is_parsed_as_browsers_do() {
         assert!(rewrite("index.html", html, &links()).is_ok(), "{html}");
     }
 }
+
+#[test]
+fn a_very_long_base_leaves_references_as_they_are() {
+    let html = format!("<base href=\"{}/\">{}", "a".repeat(100_000), "<img src=x>".repeat(10_000));
+    let rewritten = at("index.html", &html);
+    assert_eq!((rewritten.html, rewritten.missing.len()), (html, 0));
+}
+
+#[test]
+fn rewriting_stops_when_the_page_exceeds_its_limit() {
+    let deep = "a/".repeat(490) + "index.html";
+    for html in [
+        "<img src=x>".repeat(40_000),
+        format!("<img srcset=\"{}\">", "x, ".repeat(150_000)),
+        format!("<p style=\"{}\">", "a:url(x);".repeat(50_000)),
+        format!("<style>{}</style>", "a{b:url(x)}".repeat(40_000)),
+    ] {
+        assert_eq!(rewrite(&deep, &html, &links()), Err(RewriteError::TooLarge), "{}", &html[..20]);
+    }
+    let long = "<p>x</p>".repeat(80_000);
+    assert_eq!(rewrite("index.html", &long, &links()), Err(RewriteError::TooLarge), "without references too");
+}
+
+#[test]
+fn a_page_that_takes_the_parser_too_much_memory_is_rejected() {
+    let nested = "<a>".repeat(174_000);
+    let rejected = rewrite("index.html", &nested, &links()).unwrap_err();
+    assert!(rejected.to_string().contains("memory limit"), "{rejected}");
+}
+
+#[test]
+fn only_the_first_of_several_attributes_with_the_same_name_is_rewritten() {
+    let rewritten = at("index.html", "<img src=https://x.test/a.png src=img/x.png>");
+    assert_eq!(rewritten.html, "<img src=https://x.test/a.png src=img/x.png>");
+    let repeated = format!("<img {}>", "src=none.png ".repeat(20_000));
+    assert_eq!(at("index.html", &repeated).missing.len(), 1);
+}

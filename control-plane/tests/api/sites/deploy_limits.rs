@@ -1,0 +1,91 @@
+//! Deploys that would take more than their share.
+
+use axum::body::Body;
+use domain::plans::Plan;
+use http::{Method, Request, StatusCode};
+use serde_json::{Value, json};
+
+use super::owner::{Owner, zip_of};
+use crate::harness::exchange;
+
+#[tokio::test]
+async fn a_deploy_beyond_the_storage_of_the_plan_writes_nothing_to_the_store() {
+    let owner = Owner::with_plan(Plan::Free).await;
+    let files: Vec<(String, Vec<u8>)> = (0..11).map(|n| (format!("{n}.bin"), vec![n; 2 << 20])).collect();
+    let mut all: Vec<(&str, &[u8])> =
+        files.iter().map(|(name, bytes)| (name.as_str(), bytes.as_slice())).collect();
+    all.push(("index.html", b"x"));
+    let id = owner.uploaded(&zip_of(&all)).await;
+    let (status, problem) = owner.process(&id).await;
+    assert_eq!((status, &problem["code"]), (StatusCode::FORBIDDEN, &json!("quota_exceeded")), "{problem}");
+    assert_eq!(problem["limit"], 20 << 20);
+    let only_the_zip =
+        "do $$ begin if (select count(*) from blobs) <> 1 then raise 'files were stored'; end if; end $$";
+    owner.api.execute(only_the_zip).await.unwrap();
+
+    // Ten files fit, and again in place of themselves. A rewritten style sheet counts as it is stored.
+    all.remove(0);
+    owner.deploy(&all).await;
+    owner.deploy(&all).await;
+    assert_eq!(owner.stored_bytes().await, 20 << 20);
+    let deep = format!("{}/a.css", "d".repeat(900));
+    let sheet = "a{b:url(x)}".repeat(1_000);
+    let mut more = all[1..].to_vec();
+    let spaces = vec![b' '; 2_000_000];
+    more.extend([("0.css", spaces.as_slice()), (&deep, sheet.as_bytes())]);
+    let id = owner.uploaded(&zip_of(&more)).await;
+    let (status, problem) = owner.process(&id).await;
+    assert_eq!((status, &problem["code"]), (StatusCode::FORBIDDEN, &json!("quota_exceeded")), "{problem}");
+}
+
+#[tokio::test]
+async fn zips_of_one_account_are_unpacked_one_after_the_other_and_few_in_all() {
+    let owner = Owner::with_plan(Plan::Pro).await;
+    let (first, second) = (
+        owner.uploaded(&zip_of(&[("index.html", b"1")])).await,
+        owner.uploaded(&zip_of(&[("index.html", b"2")])).await,
+    );
+    let with_file = owner.uploaded(&zip_of(&[("index.html", b"1"), ("a.js", b"1")])).await;
+    let impatient = owner.api.replica(&["deploys.max_concurrent=1", "deploys.queue_timeout=100ms"]);
+    let (other_key, other_id) = owner.api.trial_on(Plan::Pro).await;
+    let zip = zip_of(&[("index.html", b"3")]);
+    let (_, third) =
+        owner.api.send(Method::POST, "/api/deploy", Some(&other_key), &json!({"sizeBytes": zip.len()})).await;
+    let third = third["deployId"].as_str().unwrap();
+    owner.api.upload(other_id, third.parse().unwrap(), &zip).await;
+
+    // One waits for the account's counters while it stores its files.
+    let mut held = owner.api.begin().await;
+    store::usage::lock(&mut held, owner.id).await.unwrap();
+    let process = |key: &str, id: &str| {
+        let (replica, key, path) = (impatient.clone(), key.to_owned(), format!("/api/deploy/{id}/process"));
+        async move {
+            let request = Request::post(path).header("authorization", format!("Bearer {key}"));
+            exchange(replica, request.body(Body::empty()).unwrap()).await
+        }
+    };
+    let running = tokio::spawn(process(&owner.key, &with_file));
+    owner.api.until_lock_wait().await;
+    for (key, id) in [(owner.key.as_str(), second.as_str()), (other_key.as_str(), third)] {
+        let (status, headers, problem) = process(key, id).await;
+        assert_eq!(
+            (status, &problem["code"]),
+            (StatusCode::SERVICE_UNAVAILABLE, &json!("unavailable")),
+            "{problem}"
+        );
+        assert!(headers.contains_key("retry-after"), "{headers:?}");
+        assert_eq!(
+            owner.api.send(Method::GET, &format!("/api/deploy/{id}"), Some(key), &Value::Null).await.1["status"],
+            "uploaded"
+        );
+    }
+    store::commit(held).await.unwrap();
+    assert_eq!(running.await.unwrap().0, StatusCode::OK);
+    for (key, id) in [
+        (owner.key.as_str(), first.as_str()),
+        (owner.key.as_str(), second.as_str()),
+        (other_key.as_str(), third),
+    ] {
+        assert_eq!(process(key, id).await.0, StatusCode::OK, "its turn has come");
+    }
+}

@@ -1,0 +1,154 @@
+//! The memory that one deploy takes. These tests have a process of their own, because they measure all of it.
+
+#![expect(clippy::unwrap_used, reason = "a failed step fails the test")]
+
+#[path = "../api/harness.rs"]
+#[expect(dead_code, reason = "the other tests use more of it")]
+mod harness;
+
+use std::io::{Cursor, Write};
+use std::sync::OnceLock;
+
+use domain::plans::Plan;
+use harness::Api;
+use http::{Method, StatusCode};
+use serde_json::{Value, json};
+use tokio::sync::{Mutex, MutexGuard};
+use zip::ZipWriter;
+use zip::write::SimpleFileOptions;
+
+/// What any allowed zip may take above the idle service.
+const MAX_PEAK_BYTES: u64 = 128 << 20;
+
+/// The tests of this process run one after the other.
+static ALONE: Mutex<()> = Mutex::const_new(());
+/// Resident memory before the first deploy.
+static IDLE_BYTES: OnceLock<u64> = OnceLock::new();
+
+fn resident_bytes(field: &str) -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix(field)).unwrap();
+    line.trim_start_matches(':').trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10
+}
+
+fn zip_of(files: &[(&str, &[u8])]) -> Vec<u8> {
+    let mut zip = ZipWriter::new(Cursor::new(Vec::new()));
+    for (name, bytes) in files {
+        zip.start_file(*name, SimpleFileOptions::default()).unwrap();
+        zip.write_all(bytes).unwrap();
+    }
+    zip.finish().unwrap().into_inner()
+}
+
+/// The result of a deploy, and how much memory it took.
+struct Deployed {
+    result: Value,
+    peak_bytes: u64,
+    _alone: MutexGuard<'static, ()>,
+}
+
+impl Deployed {
+    fn check_peak(&self) {
+        let peak = self.peak_bytes;
+        assert!(peak <= MAX_PEAK_BYTES, "{} MB above idle", peak >> 20);
+    }
+
+    fn errors(&self) -> String {
+        self.result["errors"].to_string()
+    }
+}
+
+async fn deploy(plan: Plan, zip: &[u8]) -> Deployed {
+    let alone = ALONE.lock().await;
+    let api = Api::start(&[]).await;
+    let (key, account_id) = api.trial_on(plan).await;
+    let size = json!({"sizeBytes": zip.len()});
+    let (status, started) = api.send(Method::POST, "/api/deploy", Some(&key), &size).await;
+    assert_eq!(status, StatusCode::CREATED, "{started}");
+    let id = started["deployId"].as_str().unwrap().to_owned();
+    api.upload(account_id, id.parse().unwrap(), zip).await;
+    let idle = *IDLE_BYTES.get_or_init(|| resident_bytes("VmRSS"));
+    // Resets the high-water mark (proc_pid_clear_refs(5)).
+    std::fs::write("/proc/self/clear_refs", "5").unwrap();
+    let path = format!("/api/deploy/{id}/process");
+    let (status, result) = api.send(Method::POST, &path, Some(&key), &Value::Null).await;
+    let peak_bytes = resident_bytes("VmHWM").saturating_sub(idle);
+    assert_eq!(status, StatusCode::OK, "{result}");
+    Deployed { result, peak_bytes, _alone: alone }
+}
+
+/// A page with as many references as fit.
+fn page_with(beginning: &str, reference: &str) -> Vec<u8> {
+    let references = reference.repeat(((512 << 10) - beginning.len()) / reference.len());
+    format!("{beginning}{references}").into_bytes()
+}
+
+/// A folder of which the slug is short: characters that a slug can't have become one hyphen.
+fn long_name(start: &str) -> String {
+    format!("{start}{}", "_".repeat(950))
+}
+
+#[tokio::test]
+async fn a_zip_with_a_very_long_base_href_stays_small() {
+    let page = page_with(&format!("<base href=\"{}/\">", "a".repeat(100_000)), "<img src=x>");
+    let zip = zip_of(&[("index.html", &page)]);
+    assert!(zip.len() < 4_000, "the zip is small: {}", zip.len());
+    let done = deploy(Plan::Free, &zip).await;
+    done.check_peak();
+    assert_eq!(done.errors(), "[]", "the references stay as they are");
+}
+
+#[tokio::test]
+async fn a_page_deep_in_folders_is_left_out_before_its_references_are_written_out() {
+    let deep = format!("{}/index.html", long_name("a"));
+    let zip = zip_of(&[("index.html", b"x"), (&deep, &page_with("", "<img src=x>"))]);
+    let done = deploy(Plan::Free, &zip).await;
+    done.check_peak();
+    assert!(done.errors().contains("with its references written out"), "{}", done.errors());
+}
+
+#[tokio::test]
+async fn a_style_sheet_deep_in_folders_stays_small() {
+    let folder = "a/".repeat(490);
+    let sheet = format!("a{{b:{}}}", "url(x),".repeat(280_000));
+    let zip = zip_of(&[("index.html", b"x"), (&format!("{folder}deep.css"), sheet.as_bytes())]);
+    let done = deploy(Plan::Free, &zip).await;
+    done.check_peak();
+    assert_eq!(
+        (done.errors().as_str(), &done.result["missingAssets"]),
+        ("[]", &json!([])),
+        "it is unchanged"
+    );
+}
+
+#[tokio::test]
+async fn a_page_of_one_element_or_one_attribute_stays_small() {
+    let [doc, set, styles] = ["b", "c", "d"].map(|name| format!("{}/index.html", long_name(name)));
+    let repeated = page_with("<img ", "src=x ");
+    let many = page_with("<img ", "a ");
+    let candidates = page_with("<img srcset=\"", "x, ");
+    let style = page_with("<p style=\"a:", "url(x),");
+    let nested = page_with("", "<a>");
+    let zip = zip_of(&[
+        ("index.html", b"x"),
+        ("many.html", &many),
+        ("nested.html", &nested),
+        (&doc, &repeated),
+        (&set, &candidates),
+        (&styles, &style),
+    ]);
+    let done = deploy(Plan::Free, &zip).await;
+    done.check_peak();
+    let left_out = done.result["errors"].as_array().unwrap();
+    assert_eq!(left_out.len(), 3, "nested elements, candidates and styles: {left_out:?}");
+}
+
+#[tokio::test]
+async fn files_of_the_largest_allowed_size_are_inflated_one_after_the_other() {
+    let zeros = vec![0; 50 << 20];
+    let zip = zip_of(&[("index.html", b"x"), ("a.bin", &zeros), ("b.bin", &zeros), ("c.bin", &zeros)]);
+    drop(zeros);
+    let done = deploy(Plan::Scale, &zip).await;
+    done.check_peak();
+    assert_eq!(done.errors(), "[]");
+}
