@@ -53,6 +53,8 @@ async fn the_asset_host_never_serves_active_content() {
     for (name, kind, served_type, is_attachment) in [
         ("a.html", "text/html", "text/plain; charset=utf-8", true),
         ("a.js", "text/javascript", "text/plain; charset=utf-8", true),
+        ("old.js", "text/jscript", "text/plain; charset=utf-8", true),
+        ("older.js", "text/javascript1.2", "text/plain; charset=utf-8", true),
         ("a.xml", "application/xml", "text/plain; charset=utf-8", true),
         ("a.xhtml", "application/xhtml+xml", "text/plain; charset=utf-8", true),
         ("a.svg", "image/svg+xml", "image/svg+xml", false),

@@ -62,6 +62,26 @@ async fn only_images_and_fonts_have_a_content_address() {
 }
 
 #[tokio::test]
+async fn the_first_account_to_deploy_a_file_does_not_decide_its_type_for_others() {
+    let edge = Edge::start().await;
+    let (attacker, owner) = (edge.account("sly-otter").await, edge.account("quiet-otter").await);
+    let logo: &[u8] = b"<svg xmlns='http://www.w3.org/2000/svg'></svg>";
+    let [digest] = attacker.serve_files(&[("vite.svg.png", "image/png", logo)]).await.try_into().unwrap();
+    let type_of = async |name: &str| {
+        let response = edge.visitor.get("assets.localhost", &format!("/{digest}/{name}")).await;
+        (response.status.as_u16(), response.header("content-type").to_owned())
+    };
+    assert_eq!(type_of("vite.svg.png").await, (200, "image/png".to_owned()));
+    assert_eq!(type_of("vite.svg").await, (200, "image/svg+xml".to_owned()), "before the owner deploys it");
+    owner.serve_files(&[("vite.svg", "image/svg+xml", logo)]).await;
+    assert_eq!(type_of("vite.svg").await, (200, "image/svg+xml".to_owned()));
+    assert_eq!(type_of("vite.svg.png").await, (200, "image/png".to_owned()), "it stays as published");
+    for name in ["vite.html", "vite.js", "vite"] {
+        assert_eq!(type_of(name).await.0, 404, "{name}");
+    }
+}
+
+#[tokio::test]
 async fn a_new_deploy_replaces_cached_files() {
     let edge = Edge::start().await;
     edge.wait_until_subscribed().await;

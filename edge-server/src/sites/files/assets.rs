@@ -1,5 +1,7 @@
 //! `assets.<sites domain>`: the assets of all accounts, under URLs with immutable content.
 //!
+//! A deployed image or font is addressed by its content and has the type of the name in its address, as published.
+//!
 //! The files of all accounts share this origin, so nothing here may run. A file that a browser would run is sent as text
 //! to download. An SVG, which pages embed, is sent with a policy under which nothing in it runs or loads.
 
@@ -28,13 +30,13 @@ const IMMUTABLE: &str = "public, max-age=31536000, immutable";
 /// Enough for a hundred thousand files.
 const MAX_BYTES: u64 = 32 << 20;
 
-/// The first segment of an asset's path.
+/// The address of an asset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Address {
     /// The id of an asset.
     Id(Uuid),
-    /// The SHA-256 digest of a deployed image or font.
-    Content([u8; 32]),
+    /// The SHA-256 digest of a deployed image or font, and the content type of the name after it.
+    Content([u8; 32], &'static str),
 }
 
 /// Assets by address. Addresses without an asset are cached too.
@@ -54,7 +56,9 @@ impl AssetCache {
     async fn find(&self, address: Address) -> Result<Option<ServedFile>, ReadError> {
         let look_up = self.lookups.query(async |conn| match address {
             Address::Id(id) => store::assets::find_served(conn, id).await,
-            Address::Content(sha256) => store::assets::find_served_by_digest(conn, &sha256).await,
+            Address::Content(sha256, content_type) => {
+                store::assets::find_served_by_digest(conn, &sha256, content_type).await
+            }
         });
         Ok(self.assets.get(&address, Instant::now(), look_up).await?.value)
     }
@@ -105,13 +109,15 @@ impl AssetCache {
     }
 }
 
-/// Parses `/<id>/<name>` or `/<sha256>/<name>`. The name is only informative.
+/// Parses `/<id>/<name>` or `/<sha256>/<name>`. After an id the name is only informative; after a digest it is the name
+/// of an image or a font.
 fn parse_address(path: &str) -> Option<Address> {
-    let (address, _name) = path.strip_prefix('/')?.split_once('/')?;
+    let (address, name) = path.strip_prefix('/')?.split_once('/')?;
     if address.len() == 64 {
         let mut sha256 = [0; 32];
         hex::decode_to_slice(address, &mut sha256).ok()?;
-        return Some(Address::Content(sha256));
+        let content_type = media::by_name(name);
+        return media::is_image_or_font(content_type).then_some(Address::Content(sha256, content_type));
     }
     let id: Uuid = address.parse().ok()?;
     (id.hyphenated().to_string() == address).then_some(Address::Id(id))
@@ -145,7 +151,15 @@ mod tests {
         let id = "0198b0c2-7d3e-7a31-9a0c-1f2e3d4c5b6a";
         assert_eq!(parse_address(&format!("/{id}/a.png")), Some(Address::Id(id.parse().unwrap())));
         let digest = "ab".repeat(32);
-        assert_eq!(parse_address(&format!("/{digest}/a.png")), Some(Address::Content([0xab; 32])));
+        for (name, content_type) in
+            [("a.png", "image/png"), ("a%20b.SVG", "image/svg+xml"), ("a.woff2", "font/woff2")]
+        {
+            let address = Some(Address::Content([0xab; 32], content_type));
+            assert_eq!(parse_address(&format!("/{digest}/{name}")), address, "{name}");
+        }
+        for name in ["", "a", "a.html", "a.js", "a.css", "a.png/b.js", "png"] {
+            assert_eq!(parse_address(&format!("/{digest}/{name}")), None, "{name}");
+        }
         for wrong in
             ["/", "/a.png", &format!("/{id}"), "/x/a.png", &format!("/{}/a.png", id.replace('-', ""))]
         {

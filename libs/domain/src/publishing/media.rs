@@ -41,6 +41,26 @@ const HTML_BEGINNINGS: [&str; 17] = [
     "!--",
 ];
 
+/// The JavaScript types that browsers run (WHATWG MIME Sniffing, 4.6), in lower case.
+const SCRIPTS: [&str; 16] = [
+    "application/ecmascript",
+    "application/javascript",
+    "application/x-ecmascript",
+    "application/x-javascript",
+    "text/ecmascript",
+    "text/javascript",
+    "text/javascript1.0",
+    "text/javascript1.1",
+    "text/javascript1.2",
+    "text/javascript1.3",
+    "text/javascript1.4",
+    "text/javascript1.5",
+    "text/jscript",
+    "text/livescript",
+    "text/x-ecmascript",
+    "text/x-javascript",
+];
+
 /// Regular expression of a media type; parameters may follow.
 pub const ESSENCE_PATTERN: &str = "^[A-Za-z0-9!#$&^_.+-]{1,80}/[A-Za-z0-9!#$&^_.+-]{1,80}(;.*)?$";
 
@@ -157,15 +177,12 @@ pub fn shown_as(essence: &str) -> (String, bool) {
     let essence = canonical(essence);
     match essence {
         "image/svg+xml" => (essence.to_owned(), false),
-        "text/html"
-        | "text/javascript"
-        | "text/xml"
-        | "text/xsl"
-        | "application/xml"
-        | "application/xhtml+xml"
-        | "application/ecmascript"
-        | "text/ecmascript" => ("text/plain; charset=utf-8".to_owned(), true),
-        _ if essence.ends_with("+xml") => ("text/plain; charset=utf-8".to_owned(), true),
+        "text/html" | "text/xml" | "text/xsl" | "application/xml" | "application/xhtml+xml" => {
+            ("text/plain; charset=utf-8".to_owned(), true)
+        }
+        _ if essence.ends_with("+xml") || SCRIPTS.contains(&essence) => {
+            ("text/plain; charset=utf-8".to_owned(), true)
+        }
         "application/wasm" | "application/x-shockwave-flash" => ("application/octet-stream".to_owned(), true),
         // Parts of multipart and message bodies declare their own types, and some browsers trust these.
         _ if essence.starts_with("multipart/") || essence.starts_with("message/") => {
@@ -234,9 +251,8 @@ mod tests {
 
     #[test]
     fn active_content_is_served_as_plain_text() {
-        for active in
-            ["text/html", "application/javascript", "application/xml", "text/xsl", "application/rss+xml"]
-        {
+        let documents = ["text/html", "application/xml", "text/xsl", "application/rss+xml"];
+        for active in documents.into_iter().chain(SCRIPTS) {
             assert_eq!(shown_as(active), ("text/plain; charset=utf-8".to_owned(), true), "{active}");
         }
         for parts in ["multipart/x-mixed-replace", "message/rfc822"] {

@@ -114,11 +114,17 @@ pub async fn find_served(conn: &mut Conn, id: Uuid) -> Result<Option<ServedFile>
     row.map(ServedFile::try_from).transpose()
 }
 
-/// Returns a deployed image or font by its digest. Prefers accounts that are not suspended: the bytes are the same, and
-/// a client that knows their digest has seen them already.
-pub async fn find_served_by_digest(conn: &mut Conn, sha256: &[u8; 32]) -> Result<Option<ServedFile>, Error> {
+/// Returns a deployed image or font by its digest, under the content type that its address states. Accounts can deploy
+/// the same bytes under different names, so the type that one of them stored says nothing about another's address.
+/// Prefers accounts that are not suspended: the bytes are the same, and a client that knows their digest has seen them
+/// already.
+pub async fn find_served_by_digest(
+    conn: &mut Conn,
+    sha256: &[u8; 32],
+    content_type: &str,
+) -> Result<Option<ServedFile>, Error> {
     let row = query!(
-        r#"select d.account_id, f.size_bytes, f.content_type, f.path, a.suspended_at is not null as "is_suspended!"
+        r#"select d.account_id, f.size_bytes, a.suspended_at is not null as "is_suspended!"
            from blobs b join deploy_files f on f.blob_id = b.id and f.by_content
            join deploys d on d.id = f.deploy_id join accounts a on a.id = d.account_id
            where b.sha256 = $1 order by a.suspended_at is not null limit 1"#,
@@ -130,8 +136,9 @@ pub async fn find_served_by_digest(conn: &mut Conn, sha256: &[u8; 32]) -> Result
         account_id: row.account_id,
         sha256: *sha256,
         size_bytes: row.size_bytes,
-        content_type: row.content_type,
-        filename: row.path.rsplit('/').next().unwrap_or_default().to_owned(),
+        content_type: content_type.to_owned(),
+        // Images and fonts are not downloads, so no file name is sent.
+        filename: String::new(),
         is_suspended: row.is_suspended,
     }))
 }
