@@ -71,7 +71,7 @@ async fn keeps_the_last_twenty_versions_only() {
     let versions = list_versions(&mut conn, ACCOUNT, id).await.unwrap();
     let numbers: Vec<i32> = versions.iter().map(|version| version.number).collect();
     assert_eq!(numbers, (7..=26).rev().collect::<Vec<_>>());
-    assert_eq!(count(&database, TEXTS).await, 20);
+    assert_eq!(count(&database, TEXTS).await, 20 + 1, "all versions share their metadata");
     let newest = find_version(&mut conn, ACCOUNT, id, versions[0].id).await.unwrap();
     assert_eq!(newest, Some(content("<p>25")));
     let (other_account, other_page) = (Uuid::from_u128(2), page(&mut conn, 1, content("x")).await);
@@ -90,11 +90,35 @@ async fn a_shared_text_is_stored_once_and_deleted_with_its_last_version() {
     let other = page(&mut conn, 2, styled).await;
     edit(&mut conn, one, "<p>y").await;
     edit(&mut conn, one, "<p>x").await;
-    assert_eq!(count(&database, TEXTS).await, 3);
+    assert_eq!(count(&database, TEXTS).await, 3 + 1);
     pages::delete_page(&mut conn, ACCOUNT, one).await.unwrap();
-    assert_eq!(count(&database, TEXTS).await, 2, "the other page's are still there");
+    assert_eq!(count(&database, TEXTS).await, 2 + 1, "the other page's are still there");
     pages::delete_page(&mut conn, ACCOUNT, other).await.unwrap();
     assert_eq!(count(&database, TEXTS).await, 0);
+}
+
+#[tokio::test]
+async fn large_metadata_is_stored_once_however_often_its_pages_are_edited() {
+    let database = sandbox::test::database().await;
+    let mut conn = store::acquire(&database.db).await.unwrap();
+    account(&mut conn).await;
+    // Postgres can't compress digests well.
+    let noise: Vec<String> =
+        (0..200).map(|n| format!("{:x?}", domain::pages::hash_of(&n.to_string()))).collect();
+    let large = Content { metadata: json!({"noise": noise}), ..content("<p>x") };
+    let bytes = i64::try_from(large.metadata_text().len()).unwrap();
+    let (one, other) = (page(&mut conn, 1, large.clone()).await, page(&mut conn, 2, large.clone()).await);
+    for number in 1..=25 {
+        edit(&mut conn, one, &format!("<p>{number}")).await;
+        edit(&mut conn, other, &format!("<p>{number}")).await;
+    }
+    const STORED: &str = "select sum(length(body)) from page_contents where body like '%noise%'";
+    assert_eq!(count(&database, STORED).await, bytes, "one copy for 40 versions");
+    let size = count(&database, "select pg_total_relation_size('pages')").await;
+    assert!(size < 20 * bytes, "{size} bytes: an edit that leaves the metadata does not store it again");
+    let oldest = list_versions(&mut conn, ACCOUNT, one).await.unwrap().pop().unwrap();
+    let restored = find_version(&mut conn, ACCOUNT, one, oldest.id).await.unwrap().unwrap();
+    assert_eq!(restored, Content { html: "<p>6".to_owned(), ..large });
 }
 
 #[tokio::test]
@@ -193,5 +217,5 @@ async fn concurrent_edits_of_shared_texts_neither_deadlock_nor_lose_texts() {
             assert!(find_version(&mut conn, ACCOUNT, id, version.id).await.unwrap().is_some());
         }
     }
-    assert_eq!(count(&database, TEXTS).await, 20);
+    assert_eq!(count(&database, TEXTS).await, 20 + 1, "all versions share their metadata");
 }

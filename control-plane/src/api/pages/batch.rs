@@ -182,6 +182,7 @@ async fn publish_one(
     let mut errors = pages::check_slug(&page.slug);
     let css = page.css.as_ref().and_then(Option::as_deref);
     errors.extend(pages::check_content(Some(&page.title), Some(&page.html), css, None));
+    errors.extend(page.metadata.iter().flat_map(pages::check_metadata));
     if !errors.is_empty() {
         return Err(Problem::validation(errors).into());
     }

@@ -33,7 +33,7 @@ pub(super) struct CreatePageRequest {
     /// Style sheet added to the document's head, at most 128 KB.
     #[schemars(length(max = pages::MAX_CSS_BYTES))]
     css: Option<String>,
-    /// Your own data.
+    /// Your own data, at most 16 KB as JSON.
     #[serde(default)]
     metadata: Map<String, Value>,
     /// Whether visitors can see the page; default true.
@@ -59,6 +59,7 @@ pub(super) async fn create(
     let mut errors = pages::check_slug(&request.slug);
     let (css, template) = (request.css.as_deref(), request.entry_template.as_deref());
     errors.extend(pages::check_content(Some(&request.title), Some(&request.html), css, template));
+    errors.extend(pages::check_metadata(&request.metadata));
     errors.extend(timestamps::check("publishAt", request.publish_at));
     if !errors.is_empty() {
         return Err(Problem::validation(errors));

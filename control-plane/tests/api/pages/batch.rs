@@ -53,14 +53,15 @@ async fn an_invalid_page_is_reported_and_does_not_block_others() {
         with("nul", json!({"title": "a\u{0}b"})),
         with("deep", json!({"metadata": {"a": ["\u{0}"]}})),
         with("style", json!({"css": "x".repeat(128 * 1024 + 1)})),
+        with("noted", json!({"metadata": {"note": "x".repeat(16 * 1024)}})),
         "page",
         null,
         [],
         with("last", json!({"css": null, "metadata": {"collection": "blog"}, "isPublished": false})),
     ]);
     let response = send(&api, &key, json!({"pages": pages})).await;
-    let mut expected = vec!["error"; 13];
-    (expected[0], expected[12]) = ("created", "created");
+    let mut expected = vec!["error"; 14];
+    (expected[0], expected[13]) = ("created", "created");
     assert_eq!(statuses(&response), expected, "{response}");
     let results = response["results"].as_array().unwrap();
     for (at, message) in [
@@ -72,17 +73,18 @@ async fn an_invalid_page_is_reported_and_does_not_block_others() {
         (6, "title must not contain a NUL"),
         (7, "metadata.a[0] must not contain a NUL"),
         (8, "css may have at most"),
-        (9, "must be a JSON object"),
+        (9, "metadata may have at most 16 KB as JSON"),
+        (10, "must be a JSON object"),
     ] {
         assert!(results[at]["error"].as_str().unwrap().contains(message), "{}", results[at]);
         assert!(results[at]["id"].is_null() && results[at]["subdomainUrl"].is_null());
     }
-    assert_eq!((&results[1]["slug"], &results[9]["slug"]), (&json!("UPPER"), &json!("")));
+    assert_eq!((&results[1]["slug"], &results[10]["slug"]), (&json!("UPPER"), &json!("")));
     assert!(results[0]["subdomainUrl"].as_str().unwrap().ends_with(".localhost:8080/first"));
     let (_, read) = api
         .send(
             Method::GET,
-            &format!("/api/pages/{}", results[12]["id"].as_str().unwrap()),
+            &format!("/api/pages/{}", results[13]["id"].as_str().unwrap()),
             Some(&key),
             &Value::Null,
         )

@@ -33,6 +33,10 @@ async fn every_invalid_field_is_named_and_nothing_is_created() {
         (json!({"slug": "ok", "title": "T"}), vec!["html"]),
         (json!({"slug": "ok", "title": "T", "html": "x", "colour": 1}), vec!["colour"]),
         (json!({"slug": "ok", "title": 7, "html": "x"}), vec!["title"]),
+        (
+            json!({"slug": "ok", "title": "T", "html": "x", "metadata": {"note": "x".repeat(16 * 1024)}}),
+            vec!["metadata"],
+        ),
         (json!({"slug": "ok", "title": "a\u{0}b", "html": "x"}), vec!["title"]),
     ];
     for (body, fields) in cases {

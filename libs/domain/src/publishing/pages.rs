@@ -3,6 +3,8 @@
 mod content;
 mod publication;
 
+use serde_json::{Map, Value};
+
 use crate::field_error::{check_bytes, check_length};
 use crate::{FieldError, entries};
 
@@ -15,6 +17,8 @@ pub const MAX_HTML_BYTES: usize = 512 * 1024;
 pub const MAX_CSS_BYTES: usize = 128 * 1024;
 /// Maximum size of a page's entry template, in bytes.
 pub const MAX_TEMPLATE_BYTES: usize = 64 * 1024;
+/// Maximum size of a page's metadata as JSON, in bytes.
+pub const MAX_METADATA_BYTES: usize = 16 * 1024;
 /// Maximum length of a page's title, in characters.
 pub const TITLE_CHARS_MAX: usize = 300;
 /// Number of versions of a page that are retained, including the current one.
@@ -63,6 +67,17 @@ pub fn check_content(
         }
     }
     errors
+}
+
+/// Validates a page's metadata, which is stored as JSON.
+pub fn check_metadata(metadata: &Map<String, Value>) -> Vec<FieldError> {
+    let size = serde_json::to_string(metadata).map_or(usize::MAX, |json| json.len());
+    if size <= MAX_METADATA_BYTES {
+        return Vec::new();
+    }
+    let message =
+        format!("metadata may have at most {} KB as JSON, this has {size} bytes", MAX_METADATA_BYTES / 1024);
+    vec![FieldError::new("metadata", "too_long", message)]
 }
 
 /// Returns the path at which a slug is served.
@@ -124,6 +139,16 @@ mod tests {
             let path = path_of(&slug);
             prop_assert_eq!(slug_at(&path), Some(slug.as_str()));
         }
+    }
+
+    #[test]
+    fn metadata_is_limited_as_json() {
+        let of = |bytes: usize| Map::from_iter([("k".to_owned(), Value::from("x".repeat(bytes - 8)))]);
+        assert_eq!(check_metadata(&of(MAX_METADATA_BYTES)), vec![]);
+        let errors = check_metadata(&of(MAX_METADATA_BYTES + 1));
+        assert_eq!(errors[0].message, "metadata may have at most 16 KB as JSON, this has 16385 bytes");
+        let escaped = Map::from_iter([("k".to_owned(), Value::from("\u{1}".repeat(3_000)))]);
+        assert_eq!(check_metadata(&escaped).len(), 1, "escapes count as they are written");
     }
 
     #[test]

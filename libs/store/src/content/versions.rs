@@ -1,6 +1,6 @@
-//! The last twenty versions of each page. Their HTML is stored once per account, by hash.
+//! The last twenty versions of each page. Their texts and metadata are stored once per account, by hash.
 //!
-//! Every transaction that writes pages must first lock the account's usage row ([`crate::usage::lock`]), so that HTML
+//! Every transaction that writes pages must first lock the account's usage row ([`crate::usage::lock`]), so that a text
 //! can't lose its last version while another transaction begins to reference it.
 
 use chrono::{DateTime, Utc};
@@ -32,35 +32,36 @@ pub(crate) async fn insert_version(
     deploy_id: Option<Uuid>,
     now: DateTime<Utc>,
 ) -> Result<(), Error> {
-    let hash = |text: Option<&String>| text.map(|text| hash_of(text).to_vec());
-    let html = Some(&content.html);
-    let [html_hash, css_hash, template_hash] =
-        [html, content.css.as_ref(), content.entry_template.as_ref()].map(hash);
+    let metadata = content.metadata_text();
+    let texts = [Some(&content.html), content.css.as_ref(), content.entry_template.as_ref(), Some(&metadata)];
+    let hashes = texts.map(|text| text.map(|text| hash_of(text).to_vec()));
     query!(
         "insert into page_contents (account_id, hash, body)
          select distinct on (hash) $1, hash, body from unnest($2::bytea[], $3::text[]) as text (hash, body)
          where hash is not null
          on conflict (account_id, hash) do nothing",
         account_id,
-        &[html_hash.clone(), css_hash.clone(), template_hash.clone()] as _,
-        &[html, content.css.as_ref(), content.entry_template.as_ref()] as _,
+        &hashes as _,
+        &texts as _,
     )
     .execute(&mut *conn)
     .await?;
+    let [html_hash, css_hash, template_hash, metadata_hash] = hashes;
     query!(
-        "insert into page_versions (account_id, page_id, number, title, html_id, css_id, template_id, metadata,
+        "insert into page_versions (account_id, page_id, number, title, html_id, css_id, template_id, metadata_id,
                                     deploy_id, created_at)
          select $1, $2, coalesce((select max(number) from page_versions where page_id = $2), 0) + 1, $3,
                 (select id from page_contents where account_id = $1 and hash = $4),
                 (select id from page_contents where account_id = $1 and hash = $5),
-                (select id from page_contents where account_id = $1 and hash = $6), $7, $8, $9",
+                (select id from page_contents where account_id = $1 and hash = $6),
+                (select id from page_contents where account_id = $1 and hash = $7), $8, $9",
         account_id,
         page_id,
         content.title,
         html_hash,
         css_hash,
         template_hash,
-        content.metadata,
+        metadata_hash,
         deploy_id,
         now,
     )
@@ -69,22 +70,29 @@ pub(crate) async fn insert_version(
     let gone = query!(
         "delete from page_versions where page_id = $1
            and number <= (select max(number) from page_versions where page_id = $1) - $2
-         returning html_id, css_id, template_id",
+         returning html_id, css_id, template_id, metadata_id",
         page_id,
         VERSIONS_KEPT,
     )
     .fetch_all(&mut *conn)
     .await?;
-    let texts = gone.into_iter().flat_map(|row| [Some(row.html_id), row.css_id, row.template_id]);
+    let texts = gone
+        .into_iter()
+        .flat_map(|row| [Some(row.html_id), row.css_id, row.template_id, Some(row.metadata_id)]);
     delete_unreferenced_texts(conn, account_id, texts.flatten().collect()).await
 }
 
 /// Returns the texts that a page's versions reference, for [`delete_unreferenced_texts`] after its deletion.
 pub(crate) async fn list_texts_of_page(conn: &mut Conn, page_id: Uuid) -> Result<Vec<i64>, Error> {
-    let rows = query!("select html_id, css_id, template_id from page_versions where page_id = $1", page_id)
-        .fetch_all(conn)
-        .await?;
-    let texts = rows.into_iter().flat_map(|row| [Some(row.html_id), row.css_id, row.template_id]);
+    let rows = query!(
+        "select html_id, css_id, template_id, metadata_id from page_versions where page_id = $1",
+        page_id,
+    )
+    .fetch_all(conn)
+    .await?;
+    let texts = rows
+        .into_iter()
+        .flat_map(|row| [Some(row.html_id), row.css_id, row.template_id, Some(row.metadata_id)]);
     Ok(texts.flatten().collect())
 }
 
@@ -101,7 +109,8 @@ pub(crate) async fn delete_unreferenced_texts(
         "delete from page_contents c where account_id = $1 and id = any($2)
            and not exists (select from page_versions where html_id = c.id)
            and not exists (select from page_versions where css_id = c.id)
-           and not exists (select from page_versions where template_id = c.id)",
+           and not exists (select from page_versions where template_id = c.id)
+           and not exists (select from page_versions where metadata_id = c.id)",
         account_id,
         &texts,
     )
@@ -132,8 +141,10 @@ pub async fn find_version(
     version_id: Uuid,
 ) -> Result<Option<Content>, Error> {
     let row = query!(
-        r#"select v.title, h.body as html, c.body as "css?", t.body as "template?", v.metadata as "metadata: Value"
+        r#"select v.title, h.body as html, c.body as "css?", t.body as "template?",
+                  m.body::jsonb as "metadata!: Value"
            from page_versions v join page_contents h on h.id = v.html_id
+           join page_contents m on m.id = v.metadata_id
            left join page_contents c on c.id = v.css_id left join page_contents t on t.id = v.template_id
            where v.account_id = $1 and v.page_id = $2 and v.id = $3"#,
         account_id,

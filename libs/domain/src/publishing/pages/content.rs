@@ -21,7 +21,7 @@ impl Content {
     /// Returns the hash of the content. It does not depend on the notation of the metadata.
     pub fn hash(&self) -> Hash {
         let mut hash = Sha256::new();
-        let metadata = canonical(&self.metadata);
+        let metadata = self.metadata_text();
         let texts = [Some(&self.title), Some(&self.html), self.css.as_ref(), self.entry_template.as_ref()];
         for text in texts.into_iter().chain([Some(&metadata)]) {
             // Each part is preceded by its length, so that bytes can't move from one part to the next. `None` has no
@@ -36,6 +36,11 @@ impl Content {
             }
         }
         hash.finalize().into()
+    }
+
+    /// Returns the metadata as canonical JSON, so that versions with the same metadata share one text.
+    pub fn metadata_text(&self) -> String {
+        canonical(&self.metadata)
     }
 }
 
@@ -109,6 +114,8 @@ mod tests {
             let read: Value = serde_json::from_str(&metadata.to_string()).unwrap();
             let (a, b) = (Content { metadata, ..content() }, Content { metadata: read, ..content() });
             prop_assert_eq!(a.hash(), b.hash());
+            let stored: Value = serde_json::from_str(&a.metadata_text()).unwrap();
+            prop_assert_eq!(Content { metadata: stored, ..content() }.hash(), a.hash());
         }
     }
 }

@@ -253,7 +253,8 @@ async fn edit(
     query!(
         "update pages set
             title = $3, html = coalesce($4, html), css = case when $5 then $6 else css end,
-            entry_template = case when $7 then $8 else entry_template end, metadata = $9, content_hash = $10,
+            entry_template = case when $7 then $8 else entry_template end, metadata = coalesce($9, metadata),
+            content_hash = $10,
             is_published = $11, publish_at = $12, folder_id = $13,
             updated_at = greatest(date_trunc('milliseconds', $14::timestamptz),
                                   date_trunc('milliseconds', updated_at) + interval '1 millisecond')
@@ -266,7 +267,7 @@ async fn edit(
         content.css,
         content.entry_template != before.entry_template,
         content.entry_template,
-        content.metadata,
+        (content.metadata != before.metadata).then(|| content.metadata.clone()),
         hash.as_slice(),
         publication.is_published,
         publication.publish_at,
