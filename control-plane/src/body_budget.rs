@@ -1,14 +1,22 @@
-//! Limits how many bytes of large request bodies are in memory at once.
+//! Limits how many bytes of large request bodies are in memory at once. A body takes its share as it arrives, so one that
+//! is announced and never comes takes nothing from others.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Deserialize;
+use service::admission::{Admission, Permit, UNLIMITED};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use uuid::Uuid;
 use web::{Code, Problem};
 
 /// Upper bound of one large body.
 pub(crate) const MAX_BYTES: usize = 160 << 20;
+/// Size from which a body is large: of these an account sends one at a time.
+const LARGE_BYTES: usize = 1 << 20;
+const MAX_LARGE_PER_ACCOUNT: usize = 1;
+/// `Retry-After` of a rejected body.
+const RETRY_AFTER_SECONDS: u64 = 5;
 
 /// Section `[large_bodies]`.
 #[derive(Debug, Clone, Deserialize)]
@@ -24,17 +32,34 @@ pub struct LargeBodies {
     pub receive_timeout: Duration,
 }
 
-/// The budget that all large bodies share. One permit of its semaphore stands for one MiB.
+/// The budget that all large bodies share. One permit of its semaphore stands for one KiB.
 #[derive(Debug)]
 pub struct BodyBudget {
     config: LargeBodies,
-    mebibytes: Arc<Semaphore>,
+    max_kib: usize,
+    kibibytes: Arc<Semaphore>,
+    large: Admission<Uuid>,
+}
+
+/// The share of one body, which grows as the body arrives. Dropping it releases the share.
+#[derive(Debug)]
+pub(crate) struct BodyShare {
+    account_id: Uuid,
+    bytes: usize,
+    held: Option<OwnedSemaphorePermit>,
+    /// The account's permit, once the body is large.
+    large: Option<Permit<Uuid>>,
 }
 
 impl BodyBudget {
     pub(crate) fn new(config: &LargeBodies) -> Self {
-        let mebibytes = Arc::new(Semaphore::new(config.max_in_flight_mib as usize));
-        Self { config: config.clone(), mebibytes }
+        let max_kib = (config.max_in_flight_mib as usize) << 10;
+        Self {
+            config: config.clone(),
+            max_kib,
+            kibibytes: Arc::new(Semaphore::new(max_kib)),
+            large: Admission::new(UNLIMITED, MAX_LARGE_PER_ACCOUNT, config.queue_timeout),
+        }
     }
 
     /// How long a body may take to arrive.
@@ -42,39 +67,83 @@ impl BodyBudget {
         self.config.receive_timeout
     }
 
-    /// Waits for the share of a body of this size; without a size it reserves [`MAX_BYTES`]. Returns 503 after the
-    /// queue timeout. Dropping the permit releases the share.
-    pub(crate) async fn acquire(&self, bytes: Option<usize>) -> Result<OwnedSemaphorePermit, Problem> {
-        let mebibytes = bytes.unwrap_or(MAX_BYTES).min(MAX_BYTES).div_ceil(1 << 20);
-        let share = u32::try_from(mebibytes).unwrap_or(u32::MAX).clamp(1, self.config.max_in_flight_mib);
-        let waiting = Arc::clone(&self.mebibytes).acquire_many_owned(share);
+    /// Returns the empty share of a new body.
+    pub(crate) fn share(&self, account_id: Uuid) -> BodyShare {
+        BodyShare { account_id, bytes: 0, held: None, large: None }
+    }
+
+    /// Waits until the share has room for more bytes. Returns 503 after the queue timeout. A body of any size fits alone,
+    /// even into a smaller budget.
+    pub(crate) async fn grow(&self, share: &mut BodyShare, bytes: usize) -> Result<(), Problem> {
+        share.bytes += bytes;
+        if share.bytes > LARGE_BYTES && share.large.is_none() {
+            let permit = self.large.acquire(share.account_id).await;
+            let permit = permit.map_err(|_timeout| {
+                busy("another large request of this account is in progress; nothing was changed")
+                    .hint("send one after the other")
+            })?;
+            share.large = Some(permit);
+        }
+        let held = share.held.as_ref().map_or(0, OwnedSemaphorePermit::num_permits);
+        let missing = share.bytes.div_ceil(1 << 10).min(self.max_kib).saturating_sub(held);
+        let missing = u32::try_from(missing).unwrap_or(u32::MAX);
+        let waiting = Arc::clone(&self.kibibytes).acquire_many_owned(missing);
         match tokio::time::timeout(self.config.queue_timeout, waiting).await {
-            Ok(Ok(permit)) => Ok(permit),
+            Ok(Ok(permit)) => match &mut share.held {
+                Some(held) => held.merge(permit),
+                None => share.held = Some(permit),
+            },
             Ok(Err(_)) | Err(_) => {
-                let detail = "too many large requests are in progress; nothing was changed";
-                Err(Problem::new(Code::Unavailable, detail).retry_after(5))
+                return Err(busy("too many large requests are in progress; nothing was changed"));
             }
         }
+        Ok(())
     }
+}
+
+fn busy(detail: &'static str) -> Problem {
+    Problem::new(Code::Unavailable, detail).retry_after(RETRY_AFTER_SECONDS)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[tokio::test]
-    async fn rejects_a_body_beyond_the_budget() {
+    const MIB: usize = 1 << 20;
+
+    fn budget_of(max_in_flight_mib: u32) -> BodyBudget {
         let queue_timeout = Duration::from_millis(10);
-        let budget = BodyBudget::new(&LargeBodies {
-            max_in_flight_mib: 4,
-            queue_timeout,
-            receive_timeout: queue_timeout,
-        });
-        let small = budget.acquire(Some(10)).await.unwrap();
-        let larger = budget.acquire(Some((2 << 20) + 1)).await.unwrap();
-        assert_eq!(budget.acquire(Some(1)).await.unwrap_err().code(), Code::Unavailable);
-        drop(small);
-        drop(larger);
-        assert!(budget.acquire(None).await.is_ok(), "a body of any size fits alone");
+        BodyBudget::new(&LargeBodies { max_in_flight_mib, queue_timeout, receive_timeout: queue_timeout })
+    }
+
+    #[tokio::test]
+    async fn a_body_takes_its_share_as_it_arrives() {
+        let budget = budget_of(4);
+        let (mut one, mut other) = (budget.share(Uuid::from_u128(1)), budget.share(Uuid::from_u128(2)));
+        for _ in 0..3 {
+            budget.grow(&mut one, MIB).await.unwrap();
+        }
+        budget.grow(&mut other, MIB - 1).await.unwrap();
+        budget.grow(&mut other, 1).await.unwrap();
+        assert_eq!(budget.grow(&mut other, 1).await.unwrap_err().code(), Code::Unavailable);
+        drop(one);
+        budget.grow(&mut other, 3 * MIB).await.unwrap();
+        budget.grow(&mut other, 100 * MIB).await.unwrap();
+        drop(other);
+        assert_eq!(budget.kibibytes.available_permits(), 4 << 10);
+    }
+
+    #[tokio::test]
+    async fn an_account_sends_one_large_body_at_a_time() {
+        let budget = budget_of(100);
+        let account_id = Uuid::from_u128(1);
+        let (mut large, mut second) = (budget.share(account_id), budget.share(account_id));
+        budget.grow(&mut large, 2 * MIB).await.unwrap();
+        budget.grow(&mut second, MIB).await.unwrap();
+        let refused = budget.grow(&mut second, 1).await.unwrap_err();
+        assert!(refused.detail().contains("of this account"), "{refused:?}");
+        budget.grow(&mut budget.share(Uuid::from_u128(2)), 2 * MIB).await.unwrap();
+        drop(large);
+        budget.grow(&mut second, 1).await.unwrap();
     }
 }

@@ -49,7 +49,7 @@ struct BatchPage {
     #[serde(default, deserialize_with = "web::present")]
     #[schemars(with = "Option<String>", length(max = pages::MAX_CSS_BYTES))]
     css: Option<Option<String>>,
-    /// Your own data; if absent, an existing page keeps its own.
+    /// Your own data, at most 16 KB as JSON; if absent, an existing page keeps its own.
     metadata: Option<Map<String, Value>>,
     /// Whether visitors can see the page. Default true; an existing page keeps its state.
     is_published: Option<bool>,
@@ -123,8 +123,9 @@ struct BatchTarget {
 pub(super) async fn batch(
     call: Call<scope::PagesCreate>,
     State(app): State<App>,
-    LargeJson { body, permit }: LargeJson<BatchPagesRequest>,
+    body: LargeJson<BatchPagesRequest>,
 ) -> Result<Reply<PageBatchResponse>, Problem> {
+    let (body, share) = body.read(&app, call.account_id).await?;
     let BatchPagesRequest { pages, subdomain_id, folder_id, upsert } = body;
     check_count("pages", pages.len())?;
     if upsert {
@@ -159,7 +160,7 @@ pub(super) async fn batch(
         }
         results.push(page_result(&app, &target, index, slug, result));
     }
-    drop(permit);
+    drop(share);
     let count = |status| results.iter().filter(|result| result.status == status).count();
     let [created, updated, unchanged, failed] = [
         PageBatchStatus::Created,
