@@ -3,17 +3,18 @@
 //! A write to disk takes as long for one row as for a hundred, so submissions that arrive while the writers are busy form
 //! the next batch. No submission waits for a batch to fill: with a free writer it is written at once.
 
-use std::collections::HashSet;
+use std::collections::{HashSet, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use cache::Bus;
 use contract::Signal;
 use store::submissions::{BatchSubmission, StoredBatch, insert_batch};
-use tokio::sync::oneshot;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 use uuid::Uuid;
 use web::Problem;
+
+use super::pending::{PendingSubmission, Waiter};
 
 /// Concurrent statements. While one waits for the disk, the other runs.
 const WRITERS: usize = 2;
@@ -24,29 +25,38 @@ const MAX_BYTES: usize = 1 << 20;
 /// Upper bound on queued bytes. Beyond it Postgres is slower than the incoming load, and new submissions get 503.
 const MAX_QUEUED_BYTES: usize = 32 << 20;
 
-/// Whether a submission was stored; `false` if its batch skipped it.
-type StoreResult = Result<bool, Problem>;
-
 /// Stores submissions in batches. Clones share one queue.
 #[derive(Clone)]
 pub(crate) struct GroupCommit {
     db: store::Db,
     bus: Bus<Signal>,
-    /// Timeout of a statement, which normally takes milliseconds. On a timeout its connection is closed.
+    /// Timeout for a connection, and for a transaction, which normally takes milliseconds. On a timeout its connection is
+    /// closed.
     timeout: Duration,
-    queue: Arc<Mutex<PendingBatch>>,
+    queue: Arc<Mutex<Queue>>,
 }
 
 #[derive(Default)]
-struct PendingBatch {
-    submissions: Vec<PendingSubmission>,
+struct Queue {
+    submissions: VecDeque<PendingSubmission>,
     bytes: usize,
     writers: usize,
 }
 
-struct PendingSubmission {
-    submission: BatchSubmission,
-    result: oneshot::Sender<StoreResult>,
+/// The submissions of one transaction, and their requests in the same order.
+#[derive(Default)]
+struct Batch {
+    submissions: Vec<BatchSubmission>,
+    waiters: Vec<Waiter>,
+    /// Whether the commit was sent to Postgres.
+    is_committing: bool,
+}
+
+/// The result of a transaction.
+enum BatchOutcome {
+    Stored(StoredBatch),
+    /// Rolled back, because requests ended meanwhile.
+    Abandoned,
 }
 
 impl GroupCommit {
@@ -56,24 +66,35 @@ impl GroupCommit {
     }
 
     /// Stores a submission. Returns `false` if its batch skipped it, and it must be stored in its own transaction. If the
-    /// caller stops waiting, the submission may be stored nevertheless.
-    pub(super) async fn store(&self, submission: BatchSubmission) -> Result<bool, Problem> {
-        let (result, receiver) = oneshot::channel();
-        let needs_writer = self.queue().push(PendingSubmission { submission, result })?;
-        if needs_writer {
+    /// caller stops waiting, the submission is not stored, unless its commit was sent to Postgres already.
+    ///
+    /// # Errors
+    /// The submission was not stored by `deadline`, or the queue is full.
+    pub(super) async fn store(
+        &self,
+        submission: BatchSubmission,
+        deadline: Instant,
+    ) -> Result<bool, Problem> {
+        let (pending, result) = PendingSubmission::new(submission);
+        if self.queue().push(pending)? {
             tokio::spawn(self.clone().write_all());
         }
-        receiver.await.unwrap_or_else(|_closed| Err(Problem::outcome_unknown()))
+        result.wait_until(deadline).await
     }
 
     /// Writes batches until the queue is empty.
     async fn write_all(self) {
         loop {
-            let mut conn = match store::acquire_cancel_safe(&self.db).await {
-                Ok(conn) => conn,
-                Err(error) => {
-                    tracing::warn!(%error, "submissions can't be stored");
-                    return self.queue().stop_writer();
+            let started = Instant::now();
+            let mut conn = match timeout(self.timeout, store::acquire_cancel_safe(&self.db)).await {
+                Ok(Ok(conn)) => conn,
+                failed => {
+                    let error = failed.ok().and_then(Result::err).map(|error| error.to_string());
+                    tracing::warn!(error, "submissions can't be stored: no connection to postgres");
+                    if self.queue().fail_older(started) {
+                        continue;
+                    }
+                    return;
                 }
             };
             loop {
@@ -86,88 +107,146 @@ impl GroupCommit {
     }
 
     /// Writes one batch. Returns `false` if the connection must be closed.
-    async fn write(&self, conn: &mut store::Conn, batch: Vec<PendingSubmission>) -> bool {
-        let (submissions, results): (Vec<_>, Vec<_>) =
-            batch.into_iter().map(|pending| (pending.submission, pending.result)).unzip();
-        let (stored, is_known) = match timeout(self.timeout, insert_batch(conn, &submissions)).await {
-            Ok(Ok(stored)) => (stored, true),
-            Ok(Err(error)) if error.is_rejected_statement() => {
-                tracing::warn!(%error, "a batch of submissions was refused and is stored one by one");
-                (StoredBatch::default(), true)
+    async fn write(&self, conn: &mut store::Conn, mut batch: Batch) -> bool {
+        loop {
+            let (stored, keeps_conn) = match timeout(self.timeout, self.run(conn, &mut batch)).await {
+                Ok(Ok(BatchOutcome::Abandoned)) => {
+                    // Each round has fewer submissions, so this ends.
+                    if batch.remove_ended() {
+                        continue;
+                    }
+                    return true;
+                }
+                Ok(Ok(BatchOutcome::Stored(stored))) => (Some(stored), true),
+                Ok(Err(error)) if error.is_rejected_statement() && !batch.is_committing => {
+                    tracing::warn!(%error, "a batch of submissions was refused and is stored one by one");
+                    (Some(StoredBatch::default()), false)
+                }
+                Ok(Err(error)) => {
+                    tracing::warn!(%error, "postgres became unavailable while a batch of submissions was stored");
+                    (None, false)
+                }
+                Err(_elapsed) => {
+                    let submissions = batch.submissions.len();
+                    tracing::warn!(submissions, "storing a batch of submissions timed out");
+                    (None, false)
+                }
+            };
+            self.respond(batch, stored);
+            return keeps_conn;
+        }
+    }
+
+    /// Runs the transaction. It is committed only if the requests of all its submissions still wait: a visitor who gave up
+    /// while Postgres did not respond sends the submission again.
+    async fn run(&self, conn: &mut store::Conn, batch: &mut Batch) -> Result<BatchOutcome, store::Error> {
+        let mut tx = store::begin_with_timeout(conn, self.timeout).await?;
+        let stored = insert_batch(&mut tx, &batch.submissions).await?;
+        if !batch.begin_commit() {
+            store::rollback(tx).await?;
+            return Ok(BatchOutcome::Abandoned);
+        }
+        store::commit(tx).await?;
+        Ok(BatchOutcome::Stored(stored))
+    }
+
+    /// Responds to all requests of a batch. `stored` is `None` if the transaction failed.
+    fn respond(&self, batch: Batch, stored: Option<StoredBatch>) {
+        let Some(stored) = stored else {
+            for waiter in batch.waiters {
+                let problem =
+                    if batch.is_committing { Problem::outcome_unknown() } else { Problem::nothing_changed() };
+                waiter.send(Err(problem));
             }
-            Ok(Err(error)) => {
-                tracing::warn!(%error, "postgres became unavailable while a batch of submissions was stored");
-                (StoredBatch::default(), false)
-            }
-            Err(_elapsed) => {
-                let count = submissions.len();
-                tracing::warn!(submissions = count, "storing a batch of submissions timed out");
-                (StoredBatch::default(), false)
-            }
+            return;
         };
         if !stored.webhook_ids.is_empty() {
             tokio::spawn(publish_deliveries(self.bus.clone(), stored.webhook_ids));
         }
         let ids: HashSet<Uuid> = stored.ids.into_iter().collect();
-        for (submission, result) in submissions.iter().zip(results) {
-            let stored = ids.contains(&submission.id());
-            send(result, if is_known { Ok(stored) } else { Err(Problem::outcome_unknown()) });
+        for (submission, waiter) in batch.submissions.iter().zip(batch.waiters) {
+            waiter.send(Ok(ids.contains(&submission.id())));
         }
-        is_known
     }
 
-    fn queue(&self) -> MutexGuard<'_, PendingBatch> {
+    fn queue(&self) -> MutexGuard<'_, Queue> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl PendingBatch {
+impl Queue {
     /// Queues a submission. Returns whether the caller must start a writer, which is counted already.
     fn push(&mut self, pending: PendingSubmission) -> Result<bool, Problem> {
         if self.bytes > MAX_QUEUED_BYTES {
             return Err(Problem::nothing_changed());
         }
         self.bytes += pending.submission.bytes();
-        self.submissions.push(pending);
+        self.submissions.push_back(pending);
         let needs_writer = self.writers < WRITERS;
         self.writers += usize::from(needs_writer);
         Ok(needs_writer)
     }
 
-    /// Removes the next batch; `None` if the queue is empty, and the writer has to end.
-    fn next_batch(&mut self) -> Option<Vec<PendingSubmission>> {
-        if self.submissions.is_empty() {
+    /// Removes the next batch, without submissions whose requests have ended; `None` if the queue is empty, and the writer
+    /// has to end.
+    fn next_batch(&mut self) -> Option<Batch> {
+        let (mut batch, mut bytes) = (Batch::default(), 0);
+        while let Some(next) = self.submissions.front() {
+            let size = next.submission.bytes();
+            let is_full = batch.submissions.len() == MAX_ROWS || bytes + size > MAX_BYTES;
+            if is_full && !batch.submissions.is_empty() {
+                break;
+            }
+            let Some(PendingSubmission { submission, waiter, .. }) = self.submissions.pop_front() else {
+                break;
+            };
+            self.bytes -= size;
+            if !waiter.has_ended() {
+                bytes += size;
+                batch.submissions.push(submission);
+                batch.waiters.push(waiter);
+            }
+        }
+        if batch.submissions.is_empty() {
             self.writers -= 1;
             return None;
         }
-        let mut bytes = 0;
-        let fits = |pending: &PendingSubmission| {
-            bytes += pending.submission.bytes();
-            bytes <= MAX_BYTES
-        };
-        let fitting = self.submissions.iter().take(MAX_ROWS).map(fits).take_while(|fits| *fits).count();
-        let rest = self.submissions.split_off(fitting.max(1));
-        let batch = std::mem::replace(&mut self.submissions, rest);
-        self.bytes -= batch.iter().map(|pending| pending.submission.bytes()).sum::<usize>();
         Some(batch)
     }
 
-    /// Ends a writer that has no connection. Without another writer, all queued submissions fail.
-    fn stop_writer(&mut self) {
-        self.writers -= 1;
-        if self.writers > 0 {
-            return;
+    /// Fails the submissions that were queued before a writer began to wait for a connection, which it did not get: another
+    /// writer that waits may get none either. Returns whether later ones are left for it; otherwise it has to end.
+    fn fail_older(&mut self, began_to_wait: Instant) -> bool {
+        while let Some(pending) = self.submissions.pop_front_if(|pending| pending.queued_at <= began_to_wait)
+        {
+            self.bytes -= pending.submission.bytes();
+            pending.waiter.send(Err(Problem::nothing_changed()));
         }
-        self.bytes = 0;
-        for pending in self.submissions.drain(..) {
-            send(pending.result, Err(Problem::nothing_changed()));
-        }
+        let has_more = !self.submissions.is_empty();
+        self.writers -= usize::from(!has_more);
+        has_more
     }
 }
 
-fn send(result: oneshot::Sender<StoreResult>, stored: StoreResult) {
-    // The receiver is gone if the client has disconnected.
-    let _disconnected = result.send(stored);
+impl Batch {
+    /// Begins the commit of all submissions. Returns `false`, with nothing begun, if the request of one has ended.
+    fn begin_commit(&mut self) -> bool {
+        for (position, waiter) in self.waiters.iter().enumerate() {
+            if !waiter.begin_commit() {
+                self.waiters.iter().take(position).for_each(Waiter::cancel_commit);
+                return false;
+            }
+        }
+        self.is_committing = true;
+        true
+    }
+
+    /// Removes submissions whose requests have ended. Returns whether any are left.
+    fn remove_ended(&mut self) -> bool {
+        let all = std::mem::take(&mut self.submissions).into_iter().zip(std::mem::take(&mut self.waiters));
+        (self.submissions, self.waiters) = all.filter(|(_, waiter)| !waiter.has_ended()).unzip();
+        !self.submissions.is_empty()
+    }
 }
 
 /// Publishes due deliveries in the background, because this takes long while Redis is unavailable.

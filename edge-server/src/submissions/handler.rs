@@ -20,6 +20,7 @@ use web::{Code, Path, Problem};
 
 use super::admission::{EditPermit, form_is_being_edited};
 use super::body;
+use super::deadline::Deadline;
 use super::idempotency::{IdempotentCall, Receipt};
 use super::responses::Responder;
 use super::spam::spam_reasons;
@@ -65,10 +66,11 @@ async fn handle(
     let mut open = state.forms.find(form_id).await?;
     let call = IdempotentCall::read(state.form_renderer.key(), form_id, request.headers())?;
     let body = body::read(state, &open, request).await?;
+    let deadline = Deadline::after(state.form_settings.lock_timeout);
     let responder = Responder { state, body: &body, client };
     // Before any check, because the form may have changed or closed since the first call.
     if let Some(call) = &call
-        && let Some(receipt) = call.find(state, open.account_id, &body).await?
+        && let Some(receipt) = deadline.bound(call.find(state, open.account_id, &body)).await?
     {
         return Ok(responder.replayed(&open, &receipt));
     }
@@ -78,13 +80,18 @@ async fn handle(
     let (mut permit, mut attempts) = (None, 0);
     while attempts < MAX_ATTEMPTS {
         let answers = body.answers(&open);
-        let attempt = match check(state, &open, &answers, &body).await? {
-            Ok(payload) => store(state, &open, &body, call.as_ref(), permit.as_ref(), payload).await?,
+        let attempt = match deadline.bound(check(state, &open, &answers, &body)).await? {
+            Ok(payload) => {
+                let storing = Storing { body: &body, call: call.as_ref(), permit: permit.as_ref(), deadline };
+                storing.store(state, &open, payload).await?
+            }
             Err(errors) => Attempt::Invalid(errors),
         };
         match attempt {
             Attempt::Replayed(receipt) => return Ok(responder.replayed(&open, &receipt)),
-            Attempt::Invalid(errors) => return responder.invalid(&open, answers, errors).await,
+            Attempt::Invalid(errors) => {
+                return deadline.bound(responder.invalid(&open, answers, errors)).await;
+            }
             Attempt::Finished(outcome, receipt) => match outcome {
                 SubmissionOutcome::Stored(_) => return Ok(responder.stored(&open, &receipt)),
                 SubmissionOutcome::Refused(reason) => {
@@ -99,14 +106,14 @@ async fn handle(
                     return Err(Problem::new(Code::NotFound, "there is no form at this address"));
                 }
                 SubmissionOutcome::Busy if permit.is_none() => {
-                    permit = Some(state.admission.edit_permit().await?);
+                    permit = Some(deadline.bound(state.admission.edit_permit()).await?);
                 }
                 SubmissionOutcome::Busy => return Err(form_is_being_edited()),
                 // Reload the form and try again.
                 SubmissionOutcome::Changed => {
                     attempts += 1;
                     state.forms.remove(form_id);
-                    open = state.forms.find(form_id).await?;
+                    open = deadline.bound(async { Ok(state.forms.find(form_id).await?) }).await?;
                 }
             },
         }
@@ -137,30 +144,35 @@ async fn check(
     Ok(Err(errors))
 }
 
-/// Stores a checked submission: in a group commit if possible, otherwise in its own transaction.
-async fn store(
-    state: &EdgeState,
-    open: &OpenForm,
-    body: &SubmittedBody,
-    call: Option<&IdempotentCall>,
-    permit: Option<&EditPermit<'_>>,
-    payload: Answers,
-) -> Result<Attempt, Problem> {
-    let now = state.clock.now();
-    let spam_reasons = spam_reasons(state, open, body, now);
-    let new = NewSubmission { id: state.rng.uuid_v7(now), external_id: None, payload, spam_reasons };
-    let receipt = Receipt::new(open, new.id, now);
-    let mut was_skipped = false;
-    if call.is_none()
-        && permit.is_none()
-        && let Some(submission) = batch_submission(state, open, &new, now)
-    {
-        if state.group_commit.store(submission).await? {
-            return Ok(Attempt::Finished(SubmissionOutcome::Stored(Vec::new()), receipt));
+/// How a submission is stored.
+struct Storing<'a> {
+    body: &'a SubmittedBody,
+    call: Option<&'a IdempotentCall>,
+    permit: Option<&'a EditPermit<'a>>,
+    deadline: Deadline,
+}
+
+impl Storing<'_> {
+    /// Stores a checked submission: in a group commit if possible, otherwise in its own transaction.
+    async fn store(&self, state: &EdgeState, open: &OpenForm, payload: Answers) -> Result<Attempt, Problem> {
+        let &Self { body, call, permit, deadline } = self;
+        let now = state.clock.now();
+        let spam_reasons = spam_reasons(state, open, body, now);
+        let new = NewSubmission { id: state.rng.uuid_v7(now), external_id: None, payload, spam_reasons };
+        let receipt = Receipt::new(open, new.id, now);
+        let mut was_skipped = false;
+        if call.is_none()
+            && permit.is_none()
+            && let Some(submission) = batch_submission(state, open, &new, now)
+        {
+            if state.group_commit.store(submission, deadline.instant()).await? {
+                return Ok(Attempt::Finished(SubmissionOutcome::Stored(Vec::new()), receipt));
+            }
+            was_skipped = true;
         }
-        was_skipped = true;
+        let transaction = StoreSubmission { state, open, body, call, permit, now, was_skipped, deadline };
+        transaction.store(new, receipt).await
     }
-    StoreSubmission { state, open, body, call, permit, now, was_skipped }.store(new, receipt).await
 }
 
 /// Returns the submission for a group commit; `None` if storing it has effects beyond that.

@@ -2,10 +2,12 @@
 
 pub(crate) mod admission;
 mod body;
+mod deadline;
 pub(crate) mod group_commit;
 pub(crate) mod handler;
 mod idempotency;
 mod multipart;
+mod pending;
 mod responses;
 mod spam;
 mod submitted_body;

@@ -1,7 +1,5 @@
 //! Stores a submission in its own transaction: one with further effects, or for a form with limits.
 
-use std::time::Duration;
-
 use chrono::{DateTime, Utc};
 use contract::Signal;
 use domain::FieldError;
@@ -9,11 +7,12 @@ use domain::fields::FieldType;
 use domain::honeypot;
 use store::forms::OpenForm;
 use store::submissions::{NewSubmission, SubmissionOutcome, WriteContext, insert_submission};
-use tokio::time::{Instant, timeout_at};
+use tokio::time::timeout_at;
 use uuid::Uuid;
 use web::Problem;
 
 use super::admission::EditPermit;
+use super::deadline::Deadline;
 use super::idempotency::{IdempotentCall, Receipt};
 use super::spam::flag;
 use super::submitted_body::SubmittedBody;
@@ -39,6 +38,7 @@ pub(super) struct StoreSubmission<'a> {
     pub(super) now: DateTime<Utc>,
     /// Whether a group commit skipped the submission.
     pub(super) was_skipped: bool,
+    pub(super) deadline: Deadline,
 }
 
 impl StoreSubmission<'_> {
@@ -48,17 +48,19 @@ impl StoreSubmission<'_> {
     /// Postgres is unavailable or does not respond, the account has no storage left for the files, or the idempotency key
     /// was used for another submission.
     pub(super) async fn store(&self, new: NewSubmission, receipt: Receipt) -> Result<Attempt, Problem> {
+        let deadline = self.deadline;
+        if deadline.has_passed() {
+            return Err(Problem::nothing_changed());
+        }
         let _permit = match self.contended_id() {
-            Some(id) => Some(self.state.admission.transaction_permit(id).await?),
+            Some(id) => Some(deadline.bound(self.state.admission.transaction_permit(id)).await?),
             None => None,
         };
-        let timeout = self.state.db.timeout();
-        let deadline = Instant::now() + timeout;
-        let conn = timeout_at(deadline, store::acquire_cancel_safe(self.state.db.pool())).await;
-        let mut conn = conn.map_err(|_elapsed| Problem::nothing_changed())??;
+        let acquire = async { Ok(store::acquire_cancel_safe(self.state.db.pool()).await?) };
+        let mut conn = deadline.bound(acquire).await?;
         let mut is_committing = false;
-        let run = self.run(&mut conn, timeout, new, receipt, &mut is_committing);
-        match timeout_at(deadline, run).await {
+        let run = self.run(&mut conn, new, receipt, &mut is_committing);
+        match timeout_at(deadline.instant(), run).await {
             Ok(done) => {
                 conn.release();
                 done
@@ -77,12 +79,11 @@ impl StoreSubmission<'_> {
     async fn run(
         &self,
         conn: &mut store::Conn,
-        timeout: Duration,
         new: NewSubmission,
         receipt: Receipt,
         is_committing: &mut bool,
     ) -> Result<Attempt, Problem> {
-        let mut tx = store::begin_with_timeout(conn, timeout).await?;
+        let mut tx = store::begin_with_timeout(conn, self.state.db.timeout()).await?;
         match self.run_in(&mut tx, new, receipt).await {
             Ok(Attempt::Finished(SubmissionOutcome::Stored(signals), receipt)) => {
                 *is_committing = true;

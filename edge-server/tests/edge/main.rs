@@ -28,6 +28,7 @@ mod isolation;
 mod limited;
 mod pages;
 mod parser_differential;
+mod postgres_outage;
 mod proxy;
 mod request_fuzz;
 mod results;
