@@ -17,6 +17,8 @@ pub(crate) struct IncomingEvent {
     pub(crate) headless: bool,
     /// The visitor sent `DNT: 1` or `Sec-GPC: 1`.
     pub(crate) do_not_track: bool,
+    /// The depth of the chain of deliveries that sent it; 0 for a visitor.
+    pub(crate) depth: i16,
     pub(crate) occurred_at: DateTime<Utc>,
     /// Equals `occurred_at` unless events of the past are loaded.
     pub(crate) arrived_at: DateTime<Utc>,
@@ -31,6 +33,7 @@ impl Default for IncomingEvent {
             user_agent: String::new(),
             headless: false,
             do_not_track: false,
+            depth: 0,
             occurred_at: DateTime::default(),
             arrived_at: DateTime::default(),
         }

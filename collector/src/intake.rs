@@ -10,6 +10,7 @@ use axum::extract::{DefaultBodyLimit, FromRef, State};
 use axum::routing::{get, post};
 use chrono::{DateTime, TimeDelta, Utc};
 use contract::edge::EVENT_TIME;
+use domain::depth;
 use domain::tracking::{BODY_BYTES_MAX, Dropped};
 use http::{HeaderMap, Method, StatusCode, header};
 use service::Clock;
@@ -78,6 +79,9 @@ async fn collect(
                 user_agent: truncate(text(&headers, header::USER_AGENT.as_str()), MAX_USER_AGENT_BYTES),
                 headless: text(&headers, "sec-ch-ua").contains("Headless"),
                 do_not_track: ["dnt", "sec-gpc"].iter().any(|name| text(&headers, name) == "1"),
+                depth: depth::parse(
+                    headers.get_all(depth::HEADER).iter().filter_map(|value| value.to_str().ok()),
+                ),
                 occurred_at: event_times.occurred_at(&headers, arrived_at),
                 arrived_at,
             };

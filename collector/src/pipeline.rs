@@ -6,7 +6,7 @@ use crate::dropped_events::{DroppedEvents, count_dropped};
 use crate::incoming_event::IncomingEvent;
 use crate::steps::{
     CheckQuota, DeriveVisitorId, DropBots, Enrichment, FindSite, Locate, ParseUserAgent, RateLimit, Write,
-    classify_source, honor_dnt,
+    classify_source, detect_loop, honor_dnt,
 };
 
 /// The steps and their dependencies.
@@ -39,6 +39,7 @@ impl Pipeline {
     /// The steps in order. Assigning events to visits is not one of them: visits are computed from the stored events
     /// (`Warehouse::recompute_visits`), which include late events and those of other collectors.
     async fn run_steps(&self, event: &IncomingEvent, site_token: &str, hit: Hit) -> Result<(), Dropped> {
+        detect_loop(event)?;
         self.rate_limit.step(event)?;
         let site = self.find_site.step(site_token).await?;
         honor_dnt(event, site)?;

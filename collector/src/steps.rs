@@ -3,6 +3,7 @@
 mod check_quota;
 mod classify_source;
 mod derive_visitor_id;
+mod detect_loop;
 mod drop_bots;
 mod find_site;
 mod honor_dnt;
@@ -14,6 +15,7 @@ mod write;
 pub(crate) use check_quota::CheckQuota;
 pub(crate) use classify_source::classify_source;
 pub(crate) use derive_visitor_id::{DeriveVisitorId, Salts};
+pub(crate) use detect_loop::detect_loop;
 pub(crate) use drop_bots::DropBots;
 pub(crate) use find_site::FindSite;
 pub(crate) use honor_dnt::honor_dnt;

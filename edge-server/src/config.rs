@@ -107,6 +107,8 @@ pub struct Forms {
     #[serde(with = "service::config::duration")]
     pub lock_timeout: Duration,
     pub max_connections_per_form: usize,
+    pub max_submissions_per_minute: u32,
+    pub max_submissions_per_day: u32,
     #[serde(with = "service::config::duration")]
     pub upload_url_ttl: Duration,
     #[serde(with = "service::config::duration")]

@@ -53,6 +53,10 @@ pub async fn run(config: Config, listeners: Listeners, shutdown: Shutdown) -> an
         let rounds = Rounds::new(&readiness, "page views", interval);
         async move { state.page_responder.views.flush_every(interval, rounds, shutdown).await }
     });
+    lifecycle.spawn("submission rates", {
+        let (rate, clock, shutdown) = (state.submission_rate.clone(), state.clock.clone(), shutdown.clone());
+        rate.share_counts(clock, shutdown)
+    });
     let check = readiness.register("invalidation");
     lifecycle.spawn("invalidation", invalidation::listen(state, check, shutdown.clone()));
     lifecycle.spawn_last("ops", service::ops::serve(listeners.ops, readiness, lifecycle.drained()));

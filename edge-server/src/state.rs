@@ -29,6 +29,7 @@ use crate::sites::site_cache::SiteCache;
 use crate::sites::sitemaps::SitemapCache;
 use crate::submissions::admission::Admission;
 use crate::submissions::group_commit::GroupCommit;
+use crate::submissions::rate_limit::SubmissionRate;
 use crate::uploads::upload_urls::UploadUrls;
 
 /// The shared state. Cheap to clone.
@@ -50,6 +51,7 @@ pub(crate) struct StateInner {
     pub(crate) results: ResultCache,
     pub(crate) group_commit: GroupCommit,
     pub(crate) admission: Admission,
+    pub(crate) submission_rate: SubmissionRate,
     pub(crate) assets: AssetCache,
     pub(crate) files: FileCache,
     pub(crate) file_bodies: FileBodyCache,
@@ -99,6 +101,11 @@ impl EdgeState {
             group_commit: GroupCommit::new(db.clone(), bus.clone(), lock_timeout),
             bus,
             admission: Admission::new(lock_timeout, config.forms.max_connections_per_form),
+            submission_rate: SubmissionRate::new(
+                [config.forms.max_submissions_per_minute, config.forms.max_submissions_per_day],
+                &config.redis,
+                token.as_bytes(),
+            )?,
             results: ResultCache::new(),
             assets: AssetCache::new(lookups.clone(), &config.cache),
             files: FileCache::new(lookups.clone(), &config.cache),

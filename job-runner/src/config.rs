@@ -56,6 +56,7 @@ pub(crate) const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(20);
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
+    pub(crate) http: Http,
     pub(crate) store: store::Config,
     pub(crate) redis: cache::Config,
     pub(crate) warehouse: warehouse::Config,
@@ -73,6 +74,14 @@ pub struct Config {
     pub(crate) form_closing: Polling,
     pub(crate) archives: Cleanup,
     pub(crate) visitor_id_links: Cleanup,
+}
+
+/// Section `[http]`.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Http {
+    pub(crate) base_url: String,
+    pub(crate) sites_domain: String,
 }
 
 #[derive(Debug, Clone, Deserialize)]

@@ -47,7 +47,7 @@ async fn close_due(state: &JobState, rounds: &Rounds) -> Result<(), store::Error
 async fn close(state: &JobState, account_id: Uuid, id: Uuid) -> Result<bool, store::Error> {
     let now = state.clock.now();
     let new_id = || state.rng.uuid_v7(now);
-    let writer = WriteContext { now, traceparent: None, new_id: &new_id };
+    let writer = WriteContext { now, traceparent: None, depth: 0, new_id: &new_id };
     let mut tx = store::begin(&state.db).await?;
     let closed = close_form(&mut tx, account_id, id, &writer).await?;
     store::commit(tx).await?;

@@ -12,6 +12,7 @@ mod expiry;
 mod form_closing;
 mod jobs;
 mod mail;
+mod own_addresses;
 mod publishing;
 mod relay;
 mod retention;

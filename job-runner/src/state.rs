@@ -6,12 +6,14 @@ use std::time::Duration;
 
 use anyhow::Context;
 use contract::{Job, Signal};
+use domain::addresses::Addresses;
 use domain::encryption::MasterKey;
 use service::config::ExposeSecret;
 use service::{Clock, Rng};
 
 use crate::config::{Config, GarbageCollection, Purge};
 use crate::mail::Mailer;
+use crate::own_addresses::OwnAddresses;
 
 /// One connection for claims, one for completions.
 const DELIVERIES_CONNECTIONS: u32 = 2;
@@ -34,6 +36,7 @@ pub(crate) struct StateInner {
     pub(crate) queue: queue::Queue<Job>,
     pub(crate) bus: cache::Bus<Signal>,
     pub(crate) outbound: outbound::Client,
+    pub(crate) own_addresses: OwnAddresses,
     pub(crate) blobs: blobs::Blobs,
     pub(crate) garbage_collection: GarbageCollection,
     /// Decrypts webhook URLs and secrets.
@@ -84,8 +87,11 @@ impl JobState {
             idle_in_transaction_timeout: config.purge.idle_in_transaction_timeout,
             ..config.store.clone()
         };
+        let addresses = Addresses::new(&config.http.base_url, &config.http.sites_domain)?;
+        let db = store::connect(&config.store)?;
+        let own_addresses = OwnAddresses::new(addresses, db.clone());
         Ok(Self(Arc::new(StateInner {
-            db: store::connect(&config.store)?,
+            db,
             deliveries_db: store::connect_generic_plans(&deliveries, DELIVERIES_CONNECTIONS)?,
             maintenance_db: store::connect(&maintenance)?,
             warehouse: warehouse::connect(&config.warehouse),
@@ -96,6 +102,7 @@ impl JobState {
                 total_timeout: config.webhooks.timeout,
                 ..outbound::Config::default()
             })?,
+            own_addresses,
             blobs: blobs::Blobs::connect(&config.blobs)?,
             garbage_collection: config.garbage_collection.clone(),
             master_key,

@@ -68,6 +68,8 @@ async fn every_request_gets_204_and_dropped_events_are_counted_by_reason() {
         ("url", vec![with("url", json!("file:///x"))]),
         ("name", vec![with("name", json!(" "))]),
         ("props", vec![with("props", json!({"nested": {}}))]),
+        // A webhook that posts here through others, and so on.
+        ("loop", vec![good().with("webruntime-depth", "5"), good().with("webruntime-depth", "99")]),
     ];
     let mut browser = Browser::connect(collector.address).await.unwrap();
     for request in dropped.iter().flat_map(|(_, requests)| requests) {
@@ -75,7 +77,7 @@ async fn every_request_gets_204_and_dropped_events_are_counted_by_reason() {
         // The server closes the connection after a body that is too large.
         browser = Browser::connect(collector.address).await.unwrap();
     }
-    assert!(is_no_content(&browser.send(&good()).await.unwrap()));
+    assert!(is_no_content(&browser.send(&good().with("webruntime-depth", "4")).await.unwrap()));
 
     let scrape = Request { line: "GET /metrics", headers: vec![], body: vec![] };
     let metrics = Browser::connect(collector.ops).await.unwrap().send(&scrape).await.unwrap();

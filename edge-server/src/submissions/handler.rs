@@ -3,6 +3,7 @@
 //! When the visitor gets the response, the submission, its counter, its files and its webhook deliveries are committed.
 //! The rest is the job-runner's work.
 
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
 use axum::extract::{Request, State};
@@ -10,9 +11,10 @@ use axum::middleware::map_response;
 use axum::response::Response;
 use axum::routing::{MethodRouter, post};
 use chrono::{DateTime, Utc};
-use domain::FieldError;
 use domain::answers::{self, Answers};
 use domain::fields::FieldType;
+use domain::{FieldError, depth, honeypot};
+use http::HeaderMap;
 use store::forms::OpenForm;
 use store::submissions::{BatchSubmission, NewSubmission, SubmissionOutcome, WriteContext};
 use uuid::Uuid;
@@ -22,8 +24,9 @@ use super::admission::{EditPermit, form_is_being_edited};
 use super::body;
 use super::deadline::Deadline;
 use super::idempotency::{IdempotentCall, Receipt};
+use super::rate_limit::Exceeded;
 use super::responses::Responder;
-use super::spam::spam_reasons;
+use super::spam::{flag, spam_reasons};
 use super::submitted_body::{ClientKind, SubmittedBody};
 use super::transaction::{Attempt, StoreSubmission};
 use crate::cors::{allow_any_origin, preflight};
@@ -63,6 +66,15 @@ async fn handle(
     client: ClientKind,
     request: Request,
 ) -> Result<Response, Problem> {
+    let depth = request_depth(request.headers());
+    if depth::is_loop(depth) {
+        let detail =
+            "this submission comes from a chain of webhook deliveries that calls itself; it was not stored";
+        return Err(Problem::new(Code::LoopDetected, detail)
+            .hint("let no webhook post to the submit address of a form"));
+    }
+    let ip = state.trusted_proxies.client_ip(request.headers(), request.extensions());
+    let ip = ip.unwrap_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED));
     let mut open = state.forms.find(form_id).await?;
     let call = IdempotentCall::read(state.form_renderer.key(), form_id, request.headers())?;
     let body = body::read(state, &open, request).await?;
@@ -77,12 +89,23 @@ async fn handle(
     if let Some(reason) = body.closed {
         return responder.closed(&open, reason);
     }
-    let (mut permit, mut attempts) = (None, 0);
+    let (mut permit, mut attempts, mut rate) = (None, 0, None);
     while attempts < MAX_ATTEMPTS {
         let answers = body.answers(&open);
         let attempt = match deadline.bound(check(state, &open, &answers, &body)).await? {
             Ok(payload) => {
-                let storing = Storing { body: &body, call: call.as_ref(), permit: permit.as_ref(), deadline };
+                let now = state.clock.now();
+                // Counted once, however often the form changes meanwhile.
+                let rate = *rate.get_or_insert_with(|| {
+                    state.submission_rate.hit(state.form_renderer.key(), &open.form, ip, now)
+                });
+                if let Some(exceeded) = rate
+                    && state.submission_rate.is_full(form_id, now)
+                {
+                    return Err(exceeded.problem());
+                }
+                let (call, permit, is_rate_limited) = (call.as_ref(), permit.as_ref(), rate.is_some());
+                let storing = Storing { body: &body, call, permit, deadline, depth, is_rate_limited };
                 storing.store(state, &open, payload).await?
             }
             Err(errors) => Attempt::Invalid(errors),
@@ -102,6 +125,10 @@ async fn handle(
                     return responder.closed(&open, reason);
                 }
                 SubmissionOutcome::Duplicate => return responder.duplicate(&open),
+                SubmissionOutcome::RateLimited => {
+                    state.submission_rate.mark_full(form_id, state.clock.now());
+                    return Err(rate.flatten().map_or_else(Problem::nothing_changed, Exceeded::problem));
+                }
                 SubmissionOutcome::NoForm => {
                     return Err(Problem::new(Code::NotFound, "there is no form at this address"));
                 }
@@ -119,6 +146,11 @@ async fn handle(
         }
     }
     Err(Problem::nothing_changed())
+}
+
+/// Returns the depth of the chain of deliveries that sent a request.
+fn request_depth(headers: &HeaderMap) -> i16 {
+    depth::parse(headers.get_all(depth::HEADER).iter().filter_map(|value| value.to_str().ok()))
 }
 
 /// Returns the answers to store, or all errors. A file rejected on arrival has that error only.
@@ -150,27 +182,34 @@ struct Storing<'a> {
     call: Option<&'a IdempotentCall>,
     permit: Option<&'a EditPermit<'a>>,
     deadline: Deadline,
+    depth: i16,
+    /// Whether its address has sent too many.
+    is_rate_limited: bool,
 }
 
 impl Storing<'_> {
     /// Stores a checked submission: in a group commit if possible, otherwise in its own transaction.
     async fn store(&self, state: &EdgeState, open: &OpenForm, payload: Answers) -> Result<Attempt, Problem> {
-        let &Self { body, call, permit, deadline } = self;
+        let &Self { body, call, permit, deadline, depth, is_rate_limited } = self;
         let now = state.clock.now();
-        let spam_reasons = spam_reasons(state, open, body, now);
+        let mut spam_reasons = spam_reasons(state, open, body, now);
+        if is_rate_limited {
+            spam_reasons.push(flag(honeypot::reasons::RATE));
+        }
         let new = NewSubmission { id: state.rng.uuid_v7(now), external_id: None, payload, spam_reasons };
         let receipt = Receipt::new(open, new.id, now);
         let mut was_skipped = false;
         if call.is_none()
             && permit.is_none()
-            && let Some(submission) = batch_submission(state, open, &new, now)
+            && let Some(submission) = batch_submission(state, open, &new, depth, now)
         {
             if state.group_commit.store(submission, deadline.instant()).await? {
                 return Ok(Attempt::Finished(SubmissionOutcome::Stored(Vec::new()), receipt));
             }
             was_skipped = true;
         }
-        let transaction = StoreSubmission { state, open, body, call, permit, now, was_skipped, deadline };
+        let transaction =
+            StoreSubmission { state, open, body, call, permit, now, was_skipped, deadline, depth };
         transaction.store(new, receipt).await
     }
 }
@@ -180,6 +219,7 @@ fn batch_submission(
     state: &EdgeState,
     open: &OpenForm,
     new: &NewSubmission,
+    depth: i16,
     now: DateTime<Utc>,
 ) -> Option<BatchSubmission> {
     let has_files = open.form.fields.iter().any(|field| field.kind == FieldType::File);
@@ -191,6 +231,6 @@ fn batch_submission(
     BatchSubmission::of(
         open,
         new,
-        &WriteContext { now, traceparent: traceparent.as_deref(), new_id: &new_id },
+        &WriteContext { now, traceparent: traceparent.as_deref(), depth, new_id: &new_id },
     )
 }

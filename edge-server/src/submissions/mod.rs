@@ -8,6 +8,7 @@ pub(crate) mod handler;
 mod idempotency;
 mod multipart;
 mod pending;
+pub(crate) mod rate_limit;
 mod responses;
 mod spam;
 mod submitted_body;

@@ -39,6 +39,7 @@ pub(super) struct StoreSubmission<'a> {
     /// Whether a group commit skipped the submission.
     pub(super) was_skipped: bool,
     pub(super) deadline: Deadline,
+    pub(super) depth: i16,
 }
 
 impl StoreSubmission<'_> {
@@ -52,7 +53,7 @@ impl StoreSubmission<'_> {
         if deadline.has_passed() {
             return Err(Problem::nothing_changed());
         }
-        let _permit = match self.contended_id() {
+        let _permit = match self.contended_id(&new) {
             Some(id) => Some(deadline.bound(self.state.admission.transaction_permit(id)).await?),
             None => None,
         };
@@ -106,9 +107,10 @@ impl StoreSubmission<'_> {
     }
 
     /// Returns the id on which concurrent submissions wait for each other in Postgres, each holding a connection: the
-    /// account if its storage is counted; the form if it has a counter or a unique field, or if a row of it was locked.
+    /// account if its storage is counted; the form if it has a counter or a unique field, if a row of it was locked,
+    /// or if the submission is spam, which is counted.
     /// Other submissions do not wait, and those with an edit permit are limited already.
-    fn contended_id(&self) -> Option<Uuid> {
+    fn contended_id(&self, new: &NewSubmission) -> Option<Uuid> {
         let OpenForm { account_id, plan, form, .. } = self.open;
         if self.permit.is_some() {
             return None;
@@ -118,7 +120,8 @@ impl StoreSubmission<'_> {
         }
         let is_limited = form.max_submissions.is_some() || plan.limits().submissions_per_form >= 0;
         let is_unique = form.unique_by.as_ref().is_some_and(|names| !names.is_empty());
-        (self.was_skipped || is_limited || is_unique).then_some(form.id)
+        let is_spam = !new.spam_reasons.is_empty();
+        (self.was_skipped || is_limited || is_unique || is_spam).then_some(form.id)
     }
 
     /// Does all work of the transaction, which must be committed only if the submission is stored.
@@ -128,7 +131,7 @@ impl StoreSubmission<'_> {
         mut new: NewSubmission,
         receipt: Receipt,
     ) -> Result<Attempt, Problem> {
-        let &Self { state, open, body, call, permit, now, .. } = self;
+        let &Self { state, open, body, call, permit, now, depth, .. } = self;
         let files = match binding::submitted_files(&open.form.fields, &new.payload) {
             Ok(files) => files,
             Err(errors) => return Ok(Attempt::Invalid(errors)),
@@ -158,7 +161,7 @@ impl StoreSubmission<'_> {
         }
         let traceparent = service::telemetry::traceparent();
         let new_id = || state.rng.uuid_v7(now);
-        let writer = WriteContext { now, traceparent: traceparent.as_deref(), new_id: &new_id };
+        let writer = WriteContext { now, traceparent: traceparent.as_deref(), depth, new_id: &new_id };
         let plan_limit = open.plan.limits().submissions_per_form;
         let outcome = insert_submission(tx, open.account_id, &open.form, &new, plan_limit, &writer).await?;
         if !matches!(outcome, SubmissionOutcome::Stored(_)) {

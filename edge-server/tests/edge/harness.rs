@@ -61,6 +61,9 @@ impl Edge {
             format!("secrets.edge_token={TOKEN}"),
             // Longer than any test: a reload always follows a signal, never the age of an entry.
             "cache.max_age=1h".to_owned(),
+            // Tests send many submissions from one address.
+            "forms.max_submissions_per_minute=0".to_owned(),
+            "forms.max_submissions_per_day=0".to_owned(),
         ]);
         settings.extend(set.iter().map(ToString::to_string));
         let config: Config = load(DEFAULTS, &Sources { set: settings, ..Sources::default() }).unwrap().config;

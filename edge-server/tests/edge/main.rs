@@ -36,6 +36,7 @@ mod short_urls;
 mod smuggling;
 mod spam;
 mod stale;
+mod submission_costs;
 mod submissions;
 mod suspended;
 mod tracker_injection;

@@ -16,7 +16,7 @@ use store::deliveries::Attempt;
 
 use crate::state::JobState;
 pub(crate) use outcome::AttemptResult;
-use outcome::{INTERRUPTED, UNWRITABLE};
+use outcome::{INTERRUPTED, OWN_ADDRESS, UNWRITABLE};
 pub(crate) use webhook_health::update_health;
 
 /// Makes a claimed attempt. Returns its result, which the caller stores.
@@ -44,7 +44,11 @@ async fn send(state: &JobState, attempt: &Attempt) -> AttemptResult {
         Err(INTERRUPTED)
     } else {
         match request::build(state, attempt) {
-            Ok(request) => state.outbound.send(request).await.map_err(|error| error.class()),
+            Ok(request) => match state.own_addresses.serve(&request.url, state.clock.now()).await {
+                Ok(true) => Err(OWN_ADDRESS),
+                // The header limits a loop even if a domain can't be looked up.
+                Ok(false) | Err(_) => state.outbound.send(request).await.map_err(|error| error.class()),
+            },
             Err(error) => {
                 tracing::error!(
                     error = format!("{error:#}"),

@@ -17,7 +17,7 @@ const LATER: TimeDelta = TimeDelta::hours(1);
 const SHORT_INTERVALS: [&str; 1] = ["form_closing.poll_interval=20ms"];
 
 fn writer() -> WriteContext<'static> {
-    WriteContext { now: now(), traceparent: None, new_id: &new_id }
+    WriteContext { now: now(), traceparent: None, depth: 0, new_id: &new_id }
 }
 
 impl Account {

@@ -84,8 +84,12 @@ impl ApproximateLimiter {
 
     /// Counts one hit of `key` and returns whether it is within the limit. Rejected hits are not counted.
     pub fn hit(&self, key: u128, now: DateTime<Utc>) -> bool {
+        self.hit_within(key, self.0.rule.limit, now)
+    }
+
+    /// Like [`Self::hit`], but with a limit of its own for this key.
+    pub fn hit_within(&self, key: u128, limit: u32, now: DateTime<Utc>) -> bool {
         let (index, window) = (self.shard_of(key), self.window_of(now));
-        let limit = self.0.rule.limit;
         let mut shard = self.shard(index);
         if shard.window != window {
             *shard = Shard { window, ..Shard::default() };

@@ -9,6 +9,8 @@ pub struct WriteContext<'a> {
     pub now: DateTime<Utc>,
     /// W3C trace context, continued by the jobs.
     pub traceparent: Option<&'a str>,
+    /// Depth of the chain of deliveries that caused the write; 0 for a visitor's or owner's ([`domain::depth`]).
+    pub depth: i16,
     /// Generates ids.
     pub new_id: &'a (dyn Fn() -> Uuid + Sync),
 }

@@ -70,7 +70,7 @@ fn of(open: &OpenForm, new: &NewSubmission) -> Option<BatchSubmission> {
     BatchSubmission::of(
         open,
         new,
-        &WriteContext { now: now(), traceparent: Some("00-1-2-01"), new_id: &new_id },
+        &WriteContext { now: now(), traceparent: Some("00-1-2-01"), depth: 0, new_id: &new_id },
     )
 }
 
@@ -278,7 +278,7 @@ async fn all_statements_select_the_same_webhooks_for_an_event() {
         .unwrap();
     assert_eq!(stored.webhook_ids.into_iter().collect::<BTreeSet<_>>(), receivers);
     let mut tx = store::begin(db).await.unwrap();
-    let writer = WriteContext { now: now(), traceparent: None, new_id: &new_id };
+    let writer = WriteContext { now: now(), traceparent: None, depth: 0, new_id: &new_id };
     let taken = insert_submission(&mut tx, ACCOUNT, &linked, &submission("x"), -1, &writer).await.unwrap();
     let notified = match taken {
         SubmissionOutcome::Stored(signals) => signals,

@@ -97,7 +97,7 @@ async fn insert(db: &store::Db, form: &Form, payload: Value, spam_reasons: &[&st
         payload: payload.as_object().unwrap().clone(),
         spam_reasons: spam_reasons.iter().map(ToString::to_string).collect(),
     };
-    let writer = WriteContext { now: now(), traceparent: None, new_id: &new_id };
+    let writer = WriteContext { now: now(), traceparent: None, depth: 0, new_id: &new_id };
     let mut tx = store::begin(db).await.unwrap();
     lock_form_shared(&mut tx, form.id).await.unwrap();
     let taken = insert_submission(&mut tx, ACCOUNT, form, &new, -1, &writer).await.unwrap();
@@ -210,7 +210,7 @@ async fn unlimited_counting_is_exact_and_a_later_limit_applies() {
         payload: json!({"note": "x"}).as_object().unwrap().clone(),
         spam_reasons: Vec::new(),
     };
-    let writer = WriteContext { now: now(), traceparent: None, new_id: &new_id };
+    let writer = WriteContext { now: now(), traceparent: None, depth: 0, new_id: &new_id };
     for (plan_limit, place) in [(130, false), (131, true)] {
         let taken =
             insert_submission(&mut tx, ACCOUNT, &unlimited, &downgraded, plan_limit, &writer).await.unwrap();

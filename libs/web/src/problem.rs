@@ -51,6 +51,7 @@ codes! {
     PayloadTooLarge = "payload_too_large", PAYLOAD_TOO_LARGE, "The body is too large";
     UnsupportedMediaType = "unsupported_media_type", UNSUPPORTED_MEDIA_TYPE, "The body must be JSON";
     RateLimited = "rate_limited", TOO_MANY_REQUESTS, "Too many requests";
+    LoopDetected = "loop_detected", LOOP_DETECTED, "A chain of deliveries calls itself";
     Unavailable = "unavailable", SERVICE_UNAVAILABLE, "A dependency is unavailable";
     Internal = "internal", INTERNAL_SERVER_ERROR, "Internal error";
 }

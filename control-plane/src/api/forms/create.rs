@@ -61,8 +61,8 @@ pub(crate) struct CreateFormRequest {
     auto_entry_page_id: Option<Uuid>,
     /// Spam protection of hosted and embedded forms.
     spam: Option<SpamGuardInput>,
-    /// Address to e-mail about each submission: the owner's verified address, or one that confirms the link it is
-    /// sent.
+    /// Address to e-mail about each submission: the owner's verified address, or, for a claimed account, one that confirms
+    /// the link it is sent.
     #[schemars(length(max = 254), extend("format" = "email"))]
     notify_email: Option<String>,
 }

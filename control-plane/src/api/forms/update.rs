@@ -66,8 +66,8 @@ pub(super) struct UpdateFormRequest {
     auto_entry_page_id: Option<Option<Uuid>>,
     /// Spam protection of hosted and embedded forms; settings left out stay.
     spam: Option<SpamGuardInput>,
-    /// Address to e-mail about each submission: the owner's verified address, or one that confirms the link it is
-    /// sent. Null for none.
+    /// Address to e-mail about each submission: the owner's verified address, or, for a claimed account, one that confirms
+    /// the link it is sent. Null for none.
     #[serde(default, deserialize_with = "web::present")]
     #[schemars(with = "Option<String>", length(max = 254), extend("format" = "email"))]
     notify_email: Option<Option<String>>,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
 use domain::fields::Field;
-use domain::forms::{ClosedReason, MIN_SECONDS_MAX, SpamGuard};
+use domain::forms::{ClosedReason, MIN_SECONDS_MAX, RATE_MAX, SpamGuard};
 use domain::recipients::normalized;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -94,17 +94,29 @@ pub(crate) struct SpamGuardInput {
     min_seconds: Option<i64>,
     /// Requires the visitor's browser to compute for about a second, which needs JavaScript; default false.
     proof_of_work: Option<bool>,
+    /// Most submissions from one network address per minute; more are stored as spam with the reason `rate`. 0 for no
+    /// limit, null for the limit of this service.
+    #[serde(default, deserialize_with = "web::present_whole_number")]
+    #[schemars(with = "Option<i64>", range(min = 0, max = RATE_MAX))]
+    per_minute: Option<Option<i64>>,
+    /// The same per day.
+    #[serde(default, deserialize_with = "web::present_whole_number")]
+    #[schemars(with = "Option<i64>", range(min = 0, max = RATE_MAX))]
+    per_day: Option<Option<i64>>,
 }
 
 impl SpamGuardInput {
     /// Applies these settings to an existing guard.
     pub(super) fn over(&self, guard: SpamGuard) -> SpamGuard {
         // A number out of range is rejected when the form is validated.
-        let seconds = self.min_seconds.map(|seconds| i32::try_from(seconds).unwrap_or(i32::MAX));
+        let narrow = |number: i64| i32::try_from(number).unwrap_or(i32::MAX);
+        let rate = |new: Option<Option<i64>>, current| new.map_or(current, |rate| rate.map(narrow));
         SpamGuard {
             honeypot: self.honeypot.unwrap_or(guard.honeypot),
-            min_seconds: seconds.unwrap_or(guard.min_seconds),
+            min_seconds: self.min_seconds.map_or(guard.min_seconds, narrow),
             proof_of_work: self.proof_of_work.unwrap_or(guard.proof_of_work),
+            per_minute: rate(self.per_minute, guard.per_minute),
+            per_day: rate(self.per_day, guard.per_day),
         }
     }
 }

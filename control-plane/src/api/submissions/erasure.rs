@@ -43,7 +43,8 @@ pub(super) async fn delete(
     }
     let traceparent = service::telemetry::traceparent();
     let new_id = || app.rng.uuid_v7(call.now);
-    let writer = WriteContext { now: call.now, traceparent: traceparent.as_deref(), new_id: &new_id };
+    let writer =
+        WriteContext { now: call.now, traceparent: traceparent.as_deref(), depth: 0, new_id: &new_id };
     let mut deleted = 0;
     loop {
         let mut tx = store::begin(&app.db).await?;

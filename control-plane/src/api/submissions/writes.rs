@@ -100,7 +100,10 @@ pub(super) async fn upsert(
         SubmissionOutcome::Refused(why) => return Err(refused(why)),
         SubmissionOutcome::Duplicate => return Err(duplicate(&form)),
         // This transaction has locked the form, so it neither changes nor disappears.
-        SubmissionOutcome::Changed | SubmissionOutcome::Busy | SubmissionOutcome::NoForm => {
+        SubmissionOutcome::Changed
+        | SubmissionOutcome::Busy
+        | SubmissionOutcome::RateLimited
+        | SubmissionOutcome::NoForm => {
             return Err(Problem::not_found("form"));
         }
     };
@@ -161,7 +164,12 @@ struct OwnedWriteContext {
 
 impl OwnedWriteContext {
     fn writer(&self) -> WriteContext<'_> {
-        WriteContext { now: self.now, traceparent: self.traceparent.as_deref(), new_id: &self.new_id }
+        WriteContext {
+            now: self.now,
+            traceparent: self.traceparent.as_deref(),
+            depth: 0,
+            new_id: &self.new_id,
+        }
     }
 }
 

@@ -56,17 +56,22 @@ async fn page(api: &Api, key: &str, slug: &str, template: Option<&str>) -> Strin
 async fn every_setting_is_stored_as_given_and_null_clears_it() {
     let api = Api::start(&[]).await;
     let (key, _) = api.trial_on(Plan::Scale).await;
+    // Mails to other addresses need a claimed account.
+    api.execute("update accounts set claimed_at = now()").await.unwrap();
     let page = page(&api, &key, "guests", Some("<p>{{email}}</p>")).await;
     let folder = create(&api, &key, "/api/folders", &json!({"name": "Folder"})).await;
     let settings = json!({
         "name": "G", "successMessage": "Merci", "submitLabel": "Envoyer", "redirectUrl": "https://example.com/x",
         "closesAt": "2999-01-01T00:00:00Z", "uniqueBy": ["email"], "maxSubmissions": 7.0, "publicResults": true,
         "folderId": folder, "autoEntryPageId": page, "notifyEmail": "me@example.com",
-        "spam": {"honeypot": false, "minSeconds": 5, "proofOfWork": true},
+        "spam": {"honeypot": false, "minSeconds": 5, "proofOfWork": true, "perMinute": 7, "perDay": 0},
     });
     let plain = create(&api, &key, "/api/forms", &form()).await;
     let bare = read(&api, &key, &plain).await;
-    assert_eq!(bare["spam"], json!({"honeypot": true, "minSeconds": 2, "proofOfWork": false}));
+    assert_eq!(
+        bare["spam"],
+        json!({"honeypot": true, "minSeconds": 2, "proofOfWork": false, "perMinute": null, "perDay": null})
+    );
     assert_eq!(
         (&bare["status"], &bare["publicResults"], &bare["uniqueBy"]),
         (&json!("open"), &json!(false), &Value::Null)
@@ -88,8 +93,10 @@ async fn every_setting_is_stored_as_given_and_null_clears_it() {
     for (name, value) in nulls.as_object().unwrap() {
         assert_eq!(&cleared[name], value, "{name}");
     }
-    let (_, stored) = put(&api, &key, &plain, &json!({"spam": {"minSeconds": 0}})).await;
-    assert_eq!(stored["spam"], json!({"honeypot": false, "minSeconds": 0, "proofOfWork": true}));
+    let (_, stored) = put(&api, &key, &plain, &json!({"spam": {"minSeconds": 0, "perMinute": null}})).await;
+    let spam =
+        json!({"honeypot": false, "minSeconds": 0, "proofOfWork": true, "perMinute": null, "perDay": 0});
+    assert_eq!(stored["spam"], spam);
     assert_eq!(
         (&stored["name"], &stored["publicResults"]),
         (&json!("G"), &json!(true)),
@@ -114,6 +121,8 @@ async fn the_result_of_an_update_must_be_a_valid_form() {
         (json!({"redirectUrl": "javascript:alert(1)"}), "redirectUrl"),
         (json!({"notifyEmail": "me"}), "notifyEmail"),
         (json!({"spam": {"minSeconds": 61}}), "spam.minSeconds"),
+        (json!({"spam": {"perMinute": -1}}), "spam.perMinute"),
+        (json!({"spam": {"perDay": 99_999_999_999_i64}}), "spam.perDay"),
         (json!({"spam": {"minSeconds": 99_999_999_999_i64}}), "spam.minSeconds"),
         (json!({"maxSubmissions": 1.5}), "maxSubmissions"),
         (json!({"closesAt": "+012345-01-01T00:00:00Z"}), "closesAt"),

@@ -77,7 +77,7 @@ impl Fixture {
             spam_reasons: spam.iter().map(ToString::to_string).collect(),
         };
         let new_id = || rng.uuid_v7(now);
-        let writer = WriteContext { now, traceparent: None, new_id: &new_id };
+        let writer = WriteContext { now, traceparent: None, depth: 0, new_id: &new_id };
         store::forms::lock_form_shared(&mut tx, self.form).await.unwrap();
         let outcome = insert_submission(&mut tx, self.account_id, &form, &new, -1, &writer).await.unwrap();
         if matches!(outcome, SubmissionOutcome::Stored(_)) {

@@ -85,7 +85,7 @@ impl Settings<'_> {
             put("warehouse", "user", text(&self.urls.clickhouse_user));
             put("warehouse", "password", text(&self.urls.clickhouse_password));
         }
-        if matches!(name, "control-plane" | "edge-server") {
+        if name != "collector" {
             put("http", "base_url", text(self.base_url));
             put("http", "sites_domain", text(self.sites_domain));
         }
@@ -114,6 +114,8 @@ impl Settings<'_> {
                 put("connections", "max_per_address", Value::Integer(0));
                 put("upstreams", "control_plane", text(&service("control-plane")?.url));
                 put("upstreams", "collector", text(&service("collector")?.url));
+                put("forms", "max_submissions_per_minute", Value::Integer(0));
+                put("forms", "max_submissions_per_day", Value::Integer(0));
             }
             "collector" => {
                 put("segments", "folder", text(&folder.part("segments").display().to_string()));

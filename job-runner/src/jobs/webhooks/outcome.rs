@@ -18,6 +18,8 @@ const MAX_STORED_BYTES: usize = 16 << 10;
 pub(super) const UNWRITABLE: &str = "unwritable";
 /// Error class: nothing was sent, because every attempt was started before and none has a result.
 pub(super) const INTERRUPTED: &str = "interrupted";
+/// Error class: nothing was sent, because this installation itself serves the URL. Retries would change nothing.
+pub(super) const OWN_ADDRESS: &str = "own_address";
 /// Error class: the receiver responded with an error status.
 const REFUSED: &str = "http_status";
 
@@ -52,6 +54,7 @@ pub(super) fn of(
             let verdict = classify_response(template(attempt).unwrap_or(Template::Default), &received);
             (verdict, Some(i32::from(status)), REFUSED, Some(stored_body(&response.body)))
         }
+        Err(OWN_ADDRESS) => (Verdict::GiveUp, None, OWN_ADDRESS, None),
         Err(class) => (Verdict::Retry(None), None, class, None),
     };
     let next_attempt_at = next_attempt_at(state, attempt, &verdict, at);

@@ -25,6 +25,7 @@ pub(super) fn build(state: &JobState, attempt: &Attempt) -> anyhow::Result<outbo
         event: &attempt.payload,
         field_mapping: attempt.field_mapping.as_ref().and_then(Value::as_object),
         telegram_chat_id: attempt.telegram_chat_id.as_deref(),
+        depth: attempt.depth,
     };
     let request = signed_request(delivery, state.clock.now().timestamp())?;
     let mut headers = HeaderMap::new();

@@ -81,7 +81,7 @@ impl Account {
             payload: serde_json::Map::new(),
             spam_reasons: Vec::new(),
         };
-        let writer = WriteContext { now: now(), traceparent: None, new_id: &new_id };
+        let writer = WriteContext { now: now(), traceparent: None, depth: 0, new_id: &new_id };
         let mut tx = store::begin(&self.database.db).await.unwrap();
         store::forms::insert_form(&mut tx, self.id, &form).await.unwrap();
         let form = store::forms::find_form(&mut tx, self.id, form.id).await.unwrap().unwrap();

@@ -135,6 +135,47 @@ async fn internal_addresses_are_not_called() {
 }
 
 #[tokio::test]
+async fn a_webhook_on_an_own_address_fails_for_good_and_is_not_called() {
+    let account = Account::new().await;
+    let receiver = Receiver::responding([]).await;
+    let port = receiver.url.rsplit(':').next().unwrap().split('/').next().unwrap();
+    account.verified_domain("shop.example").await;
+    let base_url = format!("http.base_url=http://localhost:{port}");
+    let own = [
+        format!("http://localhost:{port}/api/forms/x/submit"),
+        receiver.url.clone(),
+        format!("http://a-b.localhost:{port}/"),
+        format!("https://shop.example:{port}/"),
+    ];
+    let mut webhooks = Vec::new();
+    for url in &own {
+        webhooks.push(account.webhook(url, None).await);
+    }
+    account.submission().await;
+    let local =
+        [&*base_url, "http.sites_domain=localhost", "outbound.allow=[\"127.0.0.0/8\", \"*.localhost\"]"];
+    let _running = account.run(&local).await;
+    for (webhook, url) in webhooks.into_iter().zip(own) {
+        let delivery = account.delivery_when(webhook, |delivery| delivery.state == "failed").await;
+        assert_eq!((delivery.error_class.as_deref(), delivery.attempts), (Some("own_address"), 1), "{url}");
+    }
+    assert!(receiver.received().is_empty());
+}
+
+#[tokio::test]
+async fn a_receiver_on_another_port_of_localhost_gets_the_depth_of_the_delivery() {
+    let account = Account::new().await;
+    let receiver = Receiver::responding([]).await;
+    let webhook = account.webhook(&receiver.url, None).await;
+    account.submission().await;
+    let _running = account.run(&["http.base_url=http://localhost:8080", "http.sites_domain=localhost"]).await;
+    account.delivery_when(webhook, |delivery| delivery.state == "delivered").await;
+    assert_eq!(receiver.received().pop().unwrap().header("webruntime-depth"), "1");
+    account.change("update deliveries set depth = 4, state = 'pending', next_attempt_at = now()").await;
+    until(async || receiver.received().last().unwrap().header("webruntime-depth") == "4").await;
+}
+
+#[tokio::test]
 async fn an_inactive_webhook_is_not_called_also_for_its_pending_deliveries() {
     let account = Account::new().await;
     let (receiver, other) = (Receiver::responding([]).await, Receiver::responding([]).await);

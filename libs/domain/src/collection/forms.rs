@@ -26,6 +26,8 @@ pub const MAX_SUBMISSIONS_MAX: i64 = 1_000_000_000;
 pub const UNIQUE_BY_MAX: usize = 5;
 /// Upper bound of `minSeconds`.
 pub const MIN_SECONDS_MAX: i32 = 60;
+/// Upper bound of `perMinute` and `perDay`.
+pub const RATE_MAX: i32 = 1_000_000;
 
 /// Spam protection of a form's hosted and embedded pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -38,11 +40,18 @@ pub struct SpamGuard {
     pub min_seconds: i32,
     /// Requires a proof of work of about one second from the visitor's browser; needs JavaScript.
     pub proof_of_work: bool,
+    /// Most submissions from one network address per minute; more are stored as spam. 0 for no limit, null for the limit
+    /// of this service.
+    #[schemars(range(min = 0, max = RATE_MAX))]
+    pub per_minute: Option<i32>,
+    /// The same per day.
+    #[schemars(range(min = 0, max = RATE_MAX))]
+    pub per_day: Option<i32>,
 }
 
 impl Default for SpamGuard {
     fn default() -> Self {
-        Self { honeypot: true, min_seconds: 2, proof_of_work: false }
+        Self { honeypot: true, min_seconds: 2, proof_of_work: false, per_minute: None, per_day: None }
     }
 }
 
@@ -95,6 +104,13 @@ pub fn check(settings: &Settings<'_>) -> Vec<FieldError> {
     if !(0..=MIN_SECONDS_MAX).contains(&settings.spam.min_seconds) {
         let message = format!("spam.minSeconds must be 0 to {MIN_SECONDS_MAX}");
         errors.push(FieldError::new("spam.minSeconds", "range", message));
+    }
+    for (field, rate) in
+        [("spam.perMinute", settings.spam.per_minute), ("spam.perDay", settings.spam.per_day)]
+    {
+        if rate.is_some_and(|rate| !(0..=RATE_MAX).contains(&rate)) {
+            errors.push(FieldError::new(field, "range", format!("{field} must be 0 to {RATE_MAX}")));
+        }
     }
     if settings.notify_email.is_some_and(|email| !answers::is_email(email)) {
         errors.push(FieldError::new("notifyEmail", "email", "notifyEmail must be an e-mail address"));
@@ -225,6 +241,11 @@ mod tests {
             (Settings { redirect_url: Some("javascript:alert(1)"), ..well }, "redirectUrl"),
             (Settings { max_submissions: Some(0), ..well }, "maxSubmissions"),
             (Settings { spam: SpamGuard { min_seconds: 61, ..well.spam }, ..well }, "spam.minSeconds"),
+            (Settings { spam: SpamGuard { per_minute: Some(-1), ..well.spam }, ..well }, "spam.perMinute"),
+            (
+                Settings { spam: SpamGuard { per_day: Some(RATE_MAX + 1), ..well.spam }, ..well },
+                "spam.perDay",
+            ),
             (Settings { notify_email: Some("me"), ..well }, "notifyEmail"),
             (Settings { fields: Some(&[]), ..well }, "fields"),
         ];

@@ -37,6 +37,8 @@ pub mod reasons {
     pub const TOKEN: &str = "token";
     /// The proof of work is missing, wrong, expired or used before.
     pub const PROOF: &str = "proof_of_work";
+    /// The address sent more submissions than the form accepts from one.
+    pub const RATE: &str = "rate";
 }
 
 /// Creates the token of a page of this form that is rendered at `second` (seconds since 1970).

@@ -2,5 +2,6 @@
 
 pub mod chat;
 pub mod concurrency;
+pub mod depth;
 pub mod retries;
 pub mod webhooks;

@@ -1,6 +1,6 @@
 //! The public URLs of this installation: which host and path serve each resource.
 
-use url::Url;
+use url::{Host, Url};
 use uuid::Uuid;
 
 use crate::pages;
@@ -10,6 +10,17 @@ use crate::pages;
 pub struct Addresses {
     base_url: Url,
     sites_domain: String,
+}
+
+/// Whether a URL leads to this installation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Target {
+    /// This installation serves it.
+    Own,
+    /// This installation serves it if this host is a verified domain.
+    OwnIfVerified(String),
+    /// Another program serves it.
+    Foreign,
 }
 
 /// The base URL or the sites domain is invalid.
@@ -81,6 +92,34 @@ impl Addresses {
     pub fn at(&self, host: &str) -> String {
         let port = self.base_url.port().map(|port| format!(":{port}")).unwrap_or_default();
         format!("{}://{host}{port}", self.base_url.scheme())
+    }
+
+    /// Returns whether this installation itself serves a URL, on its base host, on the host of a site, or on a custom domain.
+    /// A webhook there could cause its own events. Other ports of a local installation belong to other programs.
+    pub fn target_of(&self, url: &str) -> Target {
+        let Ok(url) = Url::parse(url) else { return Target::Foreign };
+        let Some(host) = url.host_str() else { return Target::Foreign };
+        let host = host.trim_end_matches('.');
+        let port = url.port_or_known_default();
+        let is_own_port = match self.base_url.port() {
+            Some(own) => port == Some(own),
+            None => matches!(port, Some(80 | 443)),
+        };
+        if !is_own_port {
+            return Target::Foreign;
+        }
+        let is_site = host
+            .strip_suffix(self.sites_domain.as_str())
+            .is_some_and(|rest| rest.is_empty() || rest.ends_with('.'));
+        let is_loopback = match url.host() {
+            Some(Host::Ipv4(address)) => address.is_loopback(),
+            Some(Host::Ipv6(address)) => address.is_loopback(),
+            Some(Host::Domain(_)) | None => false,
+        };
+        if host == self.base_host() || is_site || (is_loopback && self.is_local()) {
+            return Target::Own;
+        }
+        Target::OwnIfVerified(host.to_owned())
     }
 
     /// Returns a page's URL on its site.
@@ -219,6 +258,43 @@ mod tests {
         }
         for path in ["/.well-known/security.txt", "/.well-known/acme-challenges", "/acme-challenge/x", "/"] {
             assert!(!is_reserved_path(path), "{path}");
+        }
+    }
+
+    #[test]
+    fn a_webhook_target_on_an_own_host_and_port_is_recognized_in_every_spelling() {
+        let public = Addresses::new("https://app.example.com", "pages.test").unwrap();
+        for own in [
+            "https://app.example.com/api/forms/x/submit",
+            "https://APP.example.com./x",
+            "https://app.example.com:443",
+            "http://app.example.com",
+            "https://a-b.pages.test/_wr/collect",
+            "https://pages.test",
+            "https://x.y.pages.test",
+        ] {
+            assert_eq!(public.target_of(own), Target::Own, "{own}");
+        }
+        let domain = |host: &str| Target::OwnIfVerified(host.to_owned());
+        assert_eq!(public.target_of("https://Shop.example./x"), domain("shop.example"));
+        assert_eq!(public.target_of("https://apppages.test"), domain("apppages.test"));
+        assert_eq!(public.target_of("https://example.com"), domain("example.com"));
+        assert_eq!(public.target_of("https://127.0.0.1"), domain("127.0.0.1"));
+        for foreign in ["https://app.example.com:8443", "https://shop.example:8443", "no url", "mailto:x@y"] {
+            assert_eq!(public.target_of(foreign), Target::Foreign, "{foreign}");
+        }
+    }
+
+    #[test]
+    fn another_port_of_localhost_belongs_to_another_program() {
+        let local = Addresses::new("http://localhost:8080", "localhost").unwrap();
+        for own in
+            ["http://localhost:8080/x", "http://a-b.localhost:8080", "http://127.1:8080", "http://[::1]:8080"]
+        {
+            assert_eq!(local.target_of(own), Target::Own, "{own}");
+        }
+        for foreign in ["http://localhost:3000", "http://127.0.0.1:3000", "https://a-b.localhost"] {
+            assert_eq!(local.target_of(foreign), Target::Foreign, "{foreign}");
         }
     }
 

@@ -30,6 +30,8 @@ pub struct Attempt {
     pub payload: Value,
     /// W3C trace context of the request that caused the event.
     pub traceparent: Option<String>,
+    /// Position in a chain of deliveries.
+    pub depth: i16,
     /// The encrypted URL.
     pub sealed_url: Vec<u8>,
     /// The encrypted signing secret.
@@ -80,7 +82,7 @@ pub async fn claim(conn: &mut Conn, lease: &Lease, limits: &[ClaimLimit]) -> Res
            set attempts = d.attempts + 1, leased_until = $2
            from due j, webhooks w where d.id = j.id and w.id = d.webhook_id
            returning d.id as delivery_id, d.account_id, d.webhook_id, d.attempts as attempt, d.attempts_before, d.event,
-                     d.payload, d.traceparent, w.sealed_url, w.sealed_secret,
+                     d.payload, d.traceparent, d.depth, w.sealed_url, w.sealed_secret,
                      case when w.previous_secret_until > $1 then w.sealed_previous_secret end as sealed_previous_secret,
                      w.field_mapping, w.template, w.telegram_chat_id, w.failing_since, d.next_attempt_at as due_at",
         lease.now,
@@ -99,6 +101,7 @@ pub async fn claim(conn: &mut Conn, lease: &Lease, limits: &[ClaimLimit]) -> Res
         event: row.event,
         payload: row.payload,
         traceparent: row.traceparent,
+        depth: row.depth,
         sealed_url: row.sealed_url,
         sealed_secret: row.sealed_secret,
         sealed_previous_secret: row.sealed_previous_secret,

@@ -19,6 +19,8 @@ pub struct Event<'a> {
     pub payload: &'a Value,
     /// W3C trace context of the request that caused it.
     pub traceparent: Option<&'a str>,
+    /// Depth of the change that caused it.
+    pub depth: i16,
     pub at: DateTime<Utc>,
 }
 
@@ -81,8 +83,8 @@ pub async fn insert_deliveries(
     let ids: Vec<Uuid> = listeners.iter().map(|_| new_id()).collect();
     query!(
         "insert into deliveries (id, webhook_id, account_id, submission_id, event, payload, next_attempt_at, created_at,
-                                 traceparent)
-         select id, webhook_id, $3, $4, $5, $6, $7, $7, $8 from unnest($1::uuid[], $2::uuid[]) as t (id, webhook_id)",
+                                 traceparent, depth)
+         select id, webhook_id, $3, $4, $5, $6, $7, $7, $8, $9 from unnest($1::uuid[], $2::uuid[]) as t (id, webhook_id)",
         &ids,
         listeners,
         account_id,
@@ -91,6 +93,7 @@ pub async fn insert_deliveries(
         event.payload,
         event.at,
         event.traceparent,
+        domain::depth::of_deliveries(event.depth),
     )
     .execute(conn)
     .await?;

@@ -90,6 +90,7 @@ pub(crate) async fn notify_closed(
         submission_id: None,
         payload: &closed_event(why, context.now, form.id, &form.name),
         traceparent: context.traceparent,
+        depth: context.depth,
         at: context.now,
     };
     deliveries::insert_deliveries(conn, account_id, &event, &listeners, context.new_id).await?;

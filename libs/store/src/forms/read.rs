@@ -117,6 +117,8 @@ macro_rules! form {
                 honeypot: $row.spam_honeypot,
                 min_seconds: $row.spam_min_seconds,
                 proof_of_work: $row.spam_proof_of_work,
+                per_minute: $row.spam_per_minute,
+                per_day: $row.spam_per_day,
             },
             notify_email: $row.notify_email,
             submission_count: $row.submission_count,
@@ -131,7 +133,8 @@ pub async fn find_form(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<Op
     let row = query!(
         r#"select id, folder_id, name, fields as "fields: Json<Vec<Field>>", success_message, submit_label, redirect_url,
                   closes_at, max_submissions, unique_by, public_results, auto_entry_page_id, spam_honeypot,
-                  spam_min_seconds, spam_proof_of_work, notify_email, created_at, updated_at,
+                  spam_min_seconds, spam_proof_of_work, spam_per_minute, spam_per_day, notify_email, created_at,
+                  updated_at,
                   (submission_count + coalesce((select sum(submissions) from form_tallies where form_id = forms.id), 0)
                   )::bigint as "submission_count!"
            from forms where account_id = $1 and id = $2"#,
@@ -148,7 +151,8 @@ pub async fn list_forms(conn: &mut Conn, account_id: Uuid, filter: &ListFilter) 
     let rows = query!(
         r#"select id, folder_id, name, fields as "fields: Json<Vec<Field>>", success_message, submit_label, redirect_url,
                   closes_at, max_submissions, unique_by, public_results, auto_entry_page_id, spam_honeypot,
-                  spam_min_seconds, spam_proof_of_work, notify_email, created_at, updated_at,
+                  spam_min_seconds, spam_proof_of_work, spam_per_minute, spam_per_day, notify_email, created_at,
+                  updated_at,
                   (submission_count + coalesce((select sum(submissions) from form_tallies where form_id = forms.id), 0)
                   )::bigint as "submission_count!"
            from forms
@@ -175,7 +179,8 @@ pub async fn find_open_form(conn: &mut Conn, id: Uuid) -> Result<Option<OpenForm
                    where w.account_id = a.id and w.is_active) as "listeners!", f.id, f.folder_id, f.name,
                   f.fields as "fields: Json<Vec<Field>>", f.success_message, f.submit_label, f.redirect_url,
                   f.closes_at, f.max_submissions, f.unique_by, f.public_results, f.auto_entry_page_id,
-                  f.spam_honeypot, f.spam_min_seconds, f.spam_proof_of_work, f.notify_email, f.created_at, f.updated_at,
+                  f.spam_honeypot, f.spam_min_seconds, f.spam_proof_of_work, f.spam_per_minute,
+                  f.spam_per_day, f.notify_email, f.created_at, f.updated_at,
                   (f.submission_count + coalesce((select sum(submissions) from form_tallies where form_id = f.id), 0)
                   )::bigint as "submission_count!"
            from forms f join accounts a on a.id = f.account_id where f.id = $1"#,

@@ -20,9 +20,9 @@ pub async fn insert_form(conn: &mut Conn, account_id: Uuid, form: &Form) -> Resu
         "insert into forms (id, account_id, folder_id, name, fields, success_message, submit_label, redirect_url,
                             closes_at, max_submissions, unique_by, public_results, auto_entry_page_id, spam_honeypot,
                             spam_min_seconds, spam_proof_of_work, notify_email, created_at, updated_at,
-                            closing_look_at)
+                            closing_look_at, spam_per_minute, spam_per_day)
          values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19,
-                 case when $9::timestamptz > $18::timestamptz then $9::timestamptz end)",
+                 case when $9::timestamptz > $18::timestamptz then $9::timestamptz end, $20, $21)",
         form.id,
         account_id,
         form.folder_id,
@@ -42,6 +42,8 @@ pub async fn insert_form(conn: &mut Conn, account_id: Uuid, form: &Form) -> Resu
         form.notify_email,
         form.created_at,
         form.updated_at,
+        form.spam.per_minute,
+        form.spam.per_day,
     )
     .execute(conn)
     .await?;
@@ -84,7 +86,8 @@ pub async fn update_form(
         "update forms set folder_id = $3, name = $4, fields = $5, success_message = $6, submit_label = $7,
                           redirect_url = $8, closes_at = $9, max_submissions = $10, unique_by = $11,
                           public_results = $12, auto_entry_page_id = $13, spam_honeypot = $14,
-                          spam_min_seconds = $15, spam_proof_of_work = $16, notify_email = $17,
+                          spam_min_seconds = $15, spam_proof_of_work = $16, notify_email = $17, spam_per_minute = $20,
+                          spam_per_day = $21,
                           updated_at = greatest($18, updated_at + interval '1 millisecond'),
                           closing_look_at = case
                               -- Due already: looked at as it is then.
@@ -115,6 +118,8 @@ pub async fn update_form(
         form.notify_email,
         now,
         (plan_limit >= 0).then_some(plan_limit),
+        form.spam.per_minute,
+        form.spam.per_day,
     )
     .execute(conn)
     .await?;

@@ -121,6 +121,18 @@ pub async fn delete_domain(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Resul
     Ok(host)
 }
 
+/// Returns whether a site is served at this host, of any account. Takes no account, because deliveries of one account must
+/// not reach the forms of another either.
+pub async fn is_verified(conn: &mut Conn, host: &str) -> Result<bool, Error> {
+    let verified = query_scalar!(
+        r#"select exists (select from domains where domain = $1 and dns_status = 'verified') as "verified!""#,
+        host,
+    )
+    .fetch_one(conn)
+    .await?;
+    Ok(verified)
+}
+
 /// Returns the site of a verified domain. Takes no account, because visitors have none.
 pub async fn find_site_by_domain(conn: &mut Conn, domain: &str) -> Result<Option<Site>, Error> {
     let site = query_as!(

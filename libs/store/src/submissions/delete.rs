@@ -174,6 +174,7 @@ async fn publish_deletions(
             submission_id: None,
             payload: &payload,
             traceparent: context.traceparent,
+            depth: context.depth,
             at: context.now,
         };
         deliveries::insert_deliveries(conn, account_id, &event, &listeners, context.new_id).await?;

@@ -75,6 +75,7 @@ async fn insert_event_deliveries(
         submission_id: Some(data.submission_id),
         payload: &payload,
         traceparent: context.traceparent,
+        depth: context.depth,
         at: context.now,
     };
     deliveries::insert_deliveries(conn, account_id, &event, listeners, context.new_id).await?;

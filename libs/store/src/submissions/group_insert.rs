@@ -6,6 +6,7 @@
 //! the reason.
 
 use chrono::{DateTime, Utc};
+use domain::depth;
 use domain::submissions::{SubmissionEvent, batching, event_body};
 use sqlx::query;
 use uuid::Uuid;
@@ -32,6 +33,8 @@ pub struct BatchSubmission {
     /// Ids of its deliveries, one for each known webhook.
     delivery_ids: Vec<Uuid>,
     traceparent: Option<String>,
+    /// Depth of its deliveries.
+    depth: i16,
 }
 
 impl BatchSubmission {
@@ -61,6 +64,7 @@ impl BatchSubmission {
             event: event.map(|event| event.to_string()).unwrap_or_default(),
             delivery_ids: (0..*listeners).map(|_| (context.new_id)()).collect(),
             traceparent: context.traceparent.filter(|_| is_told).map(str::to_owned),
+            depth: depth::of_deliveries(context.depth),
         };
         batching::is_small(one.bytes()).then_some(one)
     }
@@ -115,8 +119,8 @@ pub async fn insert_batch(conn: &mut Conn, all: &[BatchSubmission]) -> Result<St
     let rows = query!(
         r#"with input as materialized (
                select * from unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::bigint[], $5::timestamptz[], $6::text[],
-                                    $7::timestamptz[], $8::text[], $9::text[])
-                   as input (id, account_id, form_id, lock, checked_at, payload, sent_at, event, traceparent)
+                                    $7::timestamptz[], $8::text[], $9::text[], $15::smallint[])
+                   as input (id, account_id, form_id, lock, checked_at, payload, sent_at, event, traceparent, depth)
            ), ordered as materialized (
                select * from unnest($10::uuid[], $11::int[], $12::uuid[]) as ordered (submission_id, place, id)
            ), free as materialized (
@@ -149,8 +153,9 @@ pub async fn insert_batch(conn: &mut Conn, all: &[BatchSubmission]) -> Result<St
                on conflict (form_id, slot) do update set submissions = t.submissions + excluded.submissions
            ), delivered as (
                insert into deliveries (id, webhook_id, account_id, submission_id, event, payload, next_attempt_at,
-                                       created_at, traceparent)
-               select o.id, h.id, p.account_id, p.id, $13, p.event::jsonb, p.sent_at, p.sent_at, p.traceparent
+                                       created_at, traceparent, depth)
+               select o.id, h.id, p.account_id, p.id, $13, p.event::jsonb, p.sent_at, p.sent_at, p.traceparent,
+                      p.depth
                from place p join held h using (form_id) join ordered o on o.submission_id = p.id and o.place = h.place
            )
            select id, null::uuid as webhook_id from stored
@@ -170,6 +175,7 @@ pub async fn insert_batch(conn: &mut Conn, all: &[BatchSubmission]) -> Result<St
         &column(&deliveries, |one| one.2),
         SubmissionEvent::Created.as_str(),
         SLOTS,
+        &column(all, |one| one.depth),
     )
     .fetch_all(conn)
     .await?;

@@ -6,7 +6,8 @@
 use contract::Signal;
 use domain::answers::Answers;
 use domain::forms::ClosedReason;
-use domain::submissions::{SubmissionEvent, SubmissionEventData, digest};
+use domain::honeypot::reasons;
+use domain::submissions::{RATE_LIMITED_MAX, SubmissionEvent, SubmissionEventData, digest};
 use sqlx::query;
 use sqlx::types::Json;
 use uuid::Uuid;
@@ -46,6 +47,8 @@ pub enum SubmissionOutcome {
     Changed,
     /// The form is being edited, which may take a while. Retry later without holding a connection.
     Busy,
+    /// The address has sent too many submissions, and the form has as many of those as are stored.
+    RateLimited,
     /// The form does not exist.
     NoForm,
 }
@@ -222,6 +225,10 @@ async fn insert_spam(
     plan_limit: i64,
     context: &WriteContext<'_>,
 ) -> Result<SubmissionOutcome, Error> {
+    let is_rate_limited = new.spam_reasons.iter().any(|reason| reason == reasons::RATE);
+    if is_rate_limited && spam::count_rate_limited(conn, account_id, form.id).await? >= RATE_LIMITED_MAX {
+        return Ok(SubmissionOutcome::RateLimited);
+    }
     let stored = query!(
         "insert into submissions (id, account_id, form_id, external_id, payload, status, spam_reasons, created_at,
                                   updated_at)

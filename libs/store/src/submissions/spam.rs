@@ -31,6 +31,23 @@ pub(super) async fn delete_excess(conn: &mut Conn, account_id: Uuid, form_id: Uu
     Ok(())
 }
 
+/// Returns the number of stored submissions of a form that exceeded the rate of their address.
+pub(super) async fn count_rate_limited(
+    conn: &mut Conn,
+    account_id: Uuid,
+    form_id: Uuid,
+) -> Result<i64, Error> {
+    let count = query_scalar!(
+        r#"select count(*) as "count!" from submissions
+           where account_id = $1 and form_id = $2 and status = 'spam' and 'rate' = any (spam_reasons)"#,
+        account_id,
+        form_id,
+    )
+    .fetch_one(conn)
+    .await?;
+    Ok(count)
+}
+
 /// Deletes up to `limit` spam submissions of all accounts created before `before`. Returns how many; fewer than `limit`
 /// means that none are left.
 pub async fn delete_old_spam(conn: &mut Conn, before: DateTime<Utc>, limit: i64) -> Result<i64, Error> {

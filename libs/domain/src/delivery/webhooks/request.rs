@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use super::field_mapping::map_fields;
 use super::signature::sign;
 use super::template::Template;
-use crate::chat;
+use crate::{chat, depth};
 
 /// Encryption purpose of URLs.
 pub const URL_PURPOSE: &str = "webhook.url";
@@ -26,13 +26,15 @@ pub struct Delivery<'a> {
     pub event: &'a Value,
     pub field_mapping: Option<&'a Map<String, Value>>,
     pub telegram_chat_id: Option<&'a str>,
+    /// See [`crate::depth`].
+    pub depth: i16,
 }
 
 /// A POST request.
 #[derive(Debug)]
 pub struct Request {
     pub url: String,
-    pub headers: [(&'static str, String); 4],
+    pub headers: [(&'static str, String); 5],
     pub body: Vec<u8>,
 }
 
@@ -59,6 +61,7 @@ pub fn signed_request(delivery: Delivery<'_>, timestamp: i64) -> Result<Request,
         ("webhook-id", delivery.id.to_owned()),
         ("webhook-timestamp", timestamp.to_string()),
         ("webhook-signature", signature),
+        (depth::HEADER, delivery.depth.to_string()),
     ];
     Ok(Request { url: chat::request_url(delivery.template, delivery.url), headers, body })
 }

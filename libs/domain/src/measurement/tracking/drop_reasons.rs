@@ -13,6 +13,8 @@ pub enum Dropped {
     Url,
     /// Too many properties, or values that are neither text, number nor boolean.
     Props,
+    /// The request comes from a chain of deliveries that calls itself.
+    Loop,
     /// The client's address exceeds its rate limit.
     RateLimited,
     /// No site has this token.
@@ -35,12 +37,13 @@ pub enum Dropped {
 
 impl Dropped {
     /// Every reason.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::TooLarge,
         Self::Unreadable,
         Self::Name,
         Self::Url,
         Self::Props,
+        Self::Loop,
         Self::RateLimited,
         Self::UnknownSite,
         Self::Bot,
@@ -60,6 +63,7 @@ impl Dropped {
             Self::Name => "name",
             Self::Url => "url",
             Self::Props => "props",
+            Self::Loop => "loop",
             Self::RateLimited => "rate_limited",
             Self::UnknownSite => "unknown_site",
             Self::Bot => "bot",
