@@ -11,8 +11,10 @@ use contract::Signal;
 use domain::addresses::Addresses;
 use domain::encryption::MasterKey;
 use domain::keys::Pepper;
+use service::admission::{Admission, UNLIMITED};
 use service::config::ExposeSecret;
 use service::{Check, Clock, Rng, Rounds, Shutdown};
+use uuid::Uuid;
 use warehouse::Warehouse;
 use web::{EdgeTrust, Problem};
 
@@ -64,6 +66,8 @@ pub struct AppInner {
     /// Section `[webhooks]`.
     pub webhooks: Webhooks,
     /// Exemptions from the outbound guard.
+    /// Limits concurrent webhook tests by account.
+    pub webhook_tests: Admission<Uuid>,
     pub outbound_allow: Vec<outbound::Allow>,
     /// Section `[idempotency]`.
     pub idempotency: Idempotency,
@@ -145,6 +149,11 @@ impl App {
             subdomains: config.subdomains.clone(),
             upgrade: config.upgrade.clone(),
             webhooks: config.webhooks.clone(),
+            webhook_tests: Admission::new(
+                UNLIMITED,
+                config.webhooks.max_concurrent_tests,
+                Duration::from_secs(1),
+            ),
             outbound_allow: config
                 .outbound
                 .allow

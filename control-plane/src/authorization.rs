@@ -7,6 +7,7 @@ use domain::restrictions::RestrictionError;
 use domain::scopes::Resource;
 use store::resources::ResourceFolder;
 use store::subdomains::Subdomain;
+use store::webhooks::Webhook;
 use store::{Conn, ListFilter};
 use uuid::Uuid;
 use web::{Code, PaginationQuery, Problem};
@@ -78,6 +79,17 @@ impl<S> Call<S> {
             Some(folder_id) => self.check_id(conn, Resource::Folders, folder_id).await,
             None => self.check_whole_account(Resource::Folders),
         }
+    }
+
+    /// Returns whether the caller may access every form that a webhook receives events of. Otherwise the webhook sends data of
+    /// other forms, which the caller may neither see nor stop.
+    pub async fn covers_forms_of(&self, conn: &mut Conn, webhook: &Webhook) -> Result<bool, Problem> {
+        let restrictions = self.restrictions();
+        if webhook.all_forms {
+            return Ok(restrictions.folder_id.is_none() && restrictions.ids_of(Resource::Forms).is_none());
+        }
+        let allowed = self.list_allowed(conn, Resource::Forms, &webhook.form_ids).await?;
+        Ok(webhook.form_ids.iter().all(|id| allowed.contains(id)))
     }
 
     /// Checks that the caller may create resources of this kind. A key restricted to ids may not.

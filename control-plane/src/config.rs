@@ -250,6 +250,8 @@ pub struct Webhooks {
     /// How long a webhook test waits for the receiver.
     #[serde(with = "service::config::duration")]
     pub test_timeout: Duration,
+    /// Concurrent webhook tests of one account.
+    pub max_concurrent_tests: usize,
     /// Maximum age of failed deliveries that a call retries.
     #[serde(with = "service::config::duration")]
     pub retry_max_age: Duration,

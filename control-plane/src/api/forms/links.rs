@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use domain::FieldError;
 use domain::scopes::{Action, Resource};
 use store::Conn;
-use store::webhooks::{link_webhooks, list_links, unlink_webhooks};
+use store::webhooks::{find_webhook, link_webhooks, list_links, unlink_webhooks};
 use uuid::Uuid;
-use web::Problem;
+use web::{Code, Problem};
 
 use crate::call::Call;
 
@@ -27,7 +27,8 @@ impl<S> Call<S> {
         Ok(links.into_iter().filter(|(_, webhook_id)| visible.contains(webhook_id)).collect())
     }
 
-    /// Links a form to exactly these webhooks. Links to webhooks that the caller can't access stay.
+    /// Links a form to exactly these webhooks. Linking one changes what it receives, so the caller must be allowed to edit it.
+    /// Links to webhooks that the caller can't edit stay.
     pub(super) async fn relink(
         &self,
         conn: &mut Conn,
@@ -40,7 +41,17 @@ impl<S> Call<S> {
         let linked = self.visible_links(conn, &[form_id]).await?;
         let linked: BTreeSet<Uuid> = linked.into_iter().map(|(_, webhook_id)| webhook_id).collect();
         let added: Vec<Uuid> = requested.difference(&linked).copied().collect();
-        let removed: Vec<Uuid> = linked.difference(&requested).copied().collect();
+        for id in &added {
+            if !self.may_edit_webhook(conn, *id).await? {
+                return Err(not_editable());
+            }
+        }
+        let mut removed = Vec::new();
+        for id in linked.difference(&requested) {
+            if self.may_edit_webhook(conn, *id).await? {
+                removed.push(*id);
+            }
+        }
         if !added.is_empty() {
             link_webhooks(conn, self.account_id, form_id, &added).await?;
         }
@@ -48,6 +59,13 @@ impl<S> Call<S> {
             unlink_webhooks(conn, self.account_id, form_id, &removed).await?;
         }
         Ok(())
+    }
+
+    /// Returns whether the caller may edit a webhook, as its own endpoints check.
+    async fn may_edit_webhook(&self, conn: &mut Conn, id: Uuid) -> Result<bool, Problem> {
+        let webhook = find_webhook(conn, self.account_id, id).await?;
+        let webhook = webhook.ok_or_else(|| Problem::not_found("webhook"))?;
+        self.covers_forms_of(conn, &webhook).await
     }
 
     /// Checks that the caller may link the page to a form, and that it has an entry template.
@@ -63,4 +81,10 @@ impl<S> Call<S> {
         let error = FieldError::new("autoEntryPageId", "no_template", message);
         Err(Problem::validation(vec![error]).hint("set one with PUT /api/pages/{id}"))
     }
+}
+
+fn not_editable() -> Problem {
+    let detail = "this API key can't link a webhook that receives events of forms outside the key's own";
+    Problem::new(Code::InsufficientScope, detail)
+        .hint("create another webhook for this form, or use a key without restrictions")
 }

@@ -1,6 +1,7 @@
 //! Restrictions on webhooks: which URLs they may target, and which forms a caller may subscribe them to.
 
 use domain::FieldError;
+use domain::addresses::Target;
 use domain::scopes::Resource;
 use store::Conn;
 use store::webhooks::Webhook;
@@ -16,6 +17,21 @@ use crate::call::Call;
 pub(super) fn check_address(app: &App, url: Option<&str>) -> Option<FieldError> {
     let refusal = outbound::check_target(url?, &app.outbound_allow).err()?;
     Some(FieldError::new("url", "refused", format!("url can't be delivered to: {refusal}")))
+}
+
+/// Rejects a URL that this installation itself serves: its deliveries could cause their own events.
+pub(super) async fn check_not_own(app: &App, conn: &mut Conn, url: Option<&str>) -> Result<(), Problem> {
+    let is_own = match url.map_or(Target::Foreign, |url| app.addresses.target_of(url)) {
+        Target::Own => true,
+        Target::Foreign => false,
+        Target::OwnIfVerified(host) => store::domains::is_verified(conn, &host).await?,
+    };
+    if !is_own {
+        return Ok(());
+    }
+    let message = "url is an address of this service, so that deliveries could call each other without end; use \
+                   the address of your own receiver";
+    Err(Problem::validation(vec![FieldError::new("url", "own_address", message)]))
 }
 
 /// A caller restricted to a folder or to listed forms can't subscribe a webhook to others. `None` means all forms.
@@ -43,13 +59,21 @@ pub(super) async fn check_existing<S>(
     check_forms(call, conn, (!webhook.all_forms).then_some(&webhook.form_ids)).await
 }
 
-/// Rejects deliveries to a disabled webhook, including manual ones.
-pub(super) async fn check_is_active<S>(
+/// Checks that the caller may see and cause the deliveries of a webhook.
+pub(super) async fn check_deliveries<S>(
     call: &Call<S>,
     conn: &mut Conn,
     webhook_id: Uuid,
-) -> Result<(), Problem> {
-    if find(call, conn, webhook_id).await?.is_active {
+) -> Result<Webhook, Problem> {
+    call.check_id(conn, Resource::Webhooks, webhook_id).await?;
+    let webhook = find(call, conn, webhook_id).await?;
+    check_existing(call, &webhook, conn).await?;
+    Ok(webhook)
+}
+
+/// Rejects deliveries to a disabled webhook, including manual ones.
+pub(super) fn check_is_active(webhook: &Webhook) -> Result<(), Problem> {
+    if webhook.is_active {
         return Ok(());
     }
     let problem = Problem::new(Code::Conflict, "this webhook is disabled, so nothing is delivered to it");

@@ -3,7 +3,6 @@
 use axum::extract::State;
 use chrono::{DateTime, TimeDelta, Utc};
 use contract::Signal;
-use domain::scopes::Resource;
 use domain::{FieldError, timestamps};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -11,7 +10,7 @@ use store::deliveries::{self, DeliveryFilter};
 use uuid::Uuid;
 use web::{Json, Path, Problem, Query, Reply};
 
-use super::authorization::check_is_active;
+use super::authorization::{check_deliveries, check_is_active};
 use super::delivery_view::{DeliveryView, view};
 use crate::App;
 use crate::call::{Call, scope};
@@ -79,7 +78,7 @@ async fn list(
     let filter =
         DeliveryFilter { id: None, state: query.status.map(DeliveryStatus::as_str), after, limit: limit + 1 };
     let mut conn = store::acquire(&app.db).await?;
-    call.check_id(&mut conn, Resource::Webhooks, webhook_id).await?;
+    check_deliveries(&call, &mut conn, webhook_id).await?;
     let rows = deliveries::list_deliveries(&mut conn, call.account_id, webhook_id, &filter).await?;
     Ok(call.list(rows, limit, view))
 }
@@ -91,11 +90,11 @@ async fn retry(
     Path((webhook_id, id)): Path<(Uuid, Uuid)>,
 ) -> Result<Reply<DeliveryView>, Problem> {
     let mut tx = store::begin(&app.db).await?;
-    call.check_id(&mut tx, Resource::Webhooks, webhook_id).await?;
+    let webhook = check_deliveries(&call, &mut tx, webhook_id).await?;
     if !deliveries::retry_delivery(&mut tx, call.account_id, webhook_id, id, call.now).await? {
         return Err(Problem::not_found("delivery"));
     }
-    check_is_active(&call, &mut tx, webhook_id).await?;
+    check_is_active(&webhook)?;
     let delivery = deliveries::find_delivery(&mut tx, call.account_id, webhook_id, id).await?;
     let delivery = delivery.ok_or_else(|| Problem::not_found("delivery"))?;
     app.commit_and_send(tx, vec![Signal::DeliveriesDue { webhook_ids: vec![webhook_id] }]).await?;
@@ -117,8 +116,7 @@ async fn retry_failed(
     }
     let limit = app.webhooks.max_retries_per_call;
     let mut tx = store::begin(&app.db).await?;
-    call.check_id(&mut tx, Resource::Webhooks, webhook_id).await?;
-    check_is_active(&call, &mut tx, webhook_id).await?;
+    check_is_active(&check_deliveries(&call, &mut tx, webhook_id).await?)?;
     let retried =
         deliveries::retry_failed(&mut tx, call.account_id, webhook_id, since, call.now, limit).await?;
     app.commit(tx, vec![]).await?;

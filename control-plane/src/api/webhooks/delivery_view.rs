@@ -30,7 +30,7 @@ pub(super) struct DeliveryView {
     /// Duration of the last attempt in milliseconds, until the response.
     response_time_ms: Option<i64>,
     /// Error class of the last attempt: `http_status`, `timeout`, `dns`, `connect`, `tls`, `protocol`,
-    /// `refused_target`, `interrupted` or `unwritable`.
+    /// `refused_target`, `own_address` (this service itself), `interrupted` or `unwritable`.
     error: Option<String>,
     /// First 16 KB of the receiver's last response.
     response_body: Option<String>,

@@ -22,11 +22,11 @@ use store::webhooks::NewWebhook;
 use uuid::Uuid;
 use web::{Created, Deletion, Json, PageInfo, PaginationQuery, Path, Problem, Query, Reply};
 
-use self::authorization::{check_address, check_existing, check_forms};
+use self::authorization::{check_address, check_existing, check_forms, check_not_own};
 use self::ping::test;
 use self::secrets::rotate_secret;
 use self::update::update;
-use self::views::{WebhookSecretResponse, WebhookView, find, seal, view};
+use self::views::{WebhookSecretResponse, WebhookView, find, seal, view, visible_view};
 use crate::App;
 use crate::call::{Call, scope};
 
@@ -101,6 +101,7 @@ async fn create(
     let limit = call.limits().webhooks;
     let mut tx = store::begin(&app.db).await?;
     call.check_new(Resource::Webhooks)?;
+    check_not_own(&app, &mut tx, Some(&request.url)).await?;
     check_forms(&call, &mut tx, new.form_ids.as_deref().filter(|ids| !ids.is_empty())).await?;
     if !usage::reserve(&mut tx, call.account_id, Counter::Webhooks, limit).await? {
         return Err(call.quota_exceeded("webhooks", limit));
@@ -126,7 +127,10 @@ async fn list(
     let mut conn = store::acquire(&app.db).await?;
     let mut rows = store::webhooks::list_webhooks(&mut conn, call.account_id, &filter).await?;
     let page = PageInfo::truncate(&mut rows, filter.limit);
-    let webhooks = rows.into_iter().map(|row| view(&app, &call, row)).collect::<Result<_, _>>()?;
+    let mut webhooks = Vec::with_capacity(rows.len());
+    for row in rows {
+        webhooks.push(visible_view(&app, &call, &mut conn, row).await?);
+    }
     Ok(call.reply(WebhookListResponse { webhooks, page }).paginated())
 }
 
@@ -138,7 +142,7 @@ async fn read(
     let mut conn = store::acquire(&app.db).await?;
     call.check_id(&mut conn, Resource::Webhooks, id).await?;
     let webhook = find(&call, &mut conn, id).await?;
-    let webhook = view(&app, &call, webhook)?;
+    let webhook = visible_view(&app, &call, &mut conn, webhook).await?;
     Ok(call.reply(webhook))
 }
 

@@ -5,15 +5,14 @@ use std::time::Duration;
 
 use axum::extract::State;
 use contract::Signal;
-use domain::scopes::Resource;
 use domain::webhooks::PING;
 use serde_json::json;
 use store::deliveries::Delivery;
 use tokio::time::Instant;
 use uuid::Uuid;
-use web::{Path, Problem, Reply};
+use web::{Code, Path, Problem, Reply};
 
-use super::authorization::check_is_active;
+use super::authorization::{check_deliveries, check_is_active};
 use super::delivery_view::{DeliveryView, view};
 use crate::App;
 use crate::call::{Call, scope};
@@ -28,10 +27,16 @@ pub(super) async fn test(
     State(app): State<App>,
     Path(webhook_id): Path<Uuid>,
 ) -> Result<Reply<DeliveryView>, Problem> {
+    // Each test waits for its receiver, so an account could otherwise hold any number of requests open.
+    let _permit =
+        app.webhook_tests.acquire_without_key_queue(call.account_id).await.map_err(|_rejected| {
+            let max = app.webhooks.max_concurrent_tests;
+            let detail = format!("{max} webhook tests of this account are in progress; nothing was sent");
+            Problem::new(Code::RateLimited, detail).retry_after(app.webhooks.test_timeout.as_secs().max(1))
+        })?;
     let id = app.rng.uuid_v7(call.now);
     let mut tx = store::begin(&app.db).await?;
-    call.check_id(&mut tx, Resource::Webhooks, webhook_id).await?;
-    check_is_active(&call, &mut tx, webhook_id).await?;
+    check_is_active(&check_deliveries(&call, &mut tx, webhook_id).await?)?;
     let payload = json!({
         "type": PING,
         "timestamp": call.now,

@@ -16,7 +16,7 @@ use store::webhooks::{Webhook, WebhookChange};
 use uuid::Uuid;
 use web::{Json, Path, Problem, Reply};
 
-use super::authorization::{check_address, check_existing};
+use super::authorization::{check_address, check_existing, check_not_own};
 use super::views::{WebhookView, find, seal, view};
 use crate::App;
 use crate::call::{Call, scope};
@@ -66,6 +66,7 @@ pub(super) async fn update(
     }
     let current = find(&call, &mut tx, id).await?;
     check_existing(&call, &current, &mut tx).await?;
+    check_not_own(&app, &mut tx, request.url.as_deref()).await?;
     request.check_chat(&current)?;
     // Also when enabling: an event that arrived while the webhook was being disabled may have left a pending
     // delivery.

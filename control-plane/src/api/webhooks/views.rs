@@ -17,12 +17,21 @@ use crate::call::Call;
 #[serde(rename_all = "camelCase")]
 pub(super) struct WebhookView {
     pub(super) id: Uuid,
+    /// Note for the owner; null for none.
+    description: Option<String>,
+    /// Left out for a key that is restricted to other forms than those of the webhook.
+    #[serde(flatten)]
+    details: Option<WebhookDetails>,
+}
+
+/// What a caller sees who may access all forms of the webhook.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct WebhookDetails {
     /// HTTPS URL to which deliveries are posted.
     url: String,
     /// Event types to deliver; `*` for all.
     events: Vec<String>,
-    /// Note for the owner; null for none.
-    description: Option<String>,
     /// New names for answers, by field name; null for none.
     field_mapping: Option<Value>,
     /// `default`, `slack`, `discord`, `telegram`, `teams` or `google-chat`. Teams accepts a delivery before it posts
@@ -63,13 +72,25 @@ pub(super) async fn find<S>(call: &Call<S>, conn: &mut Conn, id: Uuid) -> Result
     webhook.ok_or_else(|| Problem::not_found("webhook"))
 }
 
+/// A webhook as a caller may see it: one that receives events of forms outside the caller's restrictions without its details.
+pub(super) async fn visible_view<S>(
+    app: &App,
+    call: &Call<S>,
+    conn: &mut Conn,
+    webhook: Webhook,
+) -> Result<WebhookView, Problem> {
+    if call.covers_forms_of(conn, &webhook).await? {
+        return view(app, call, webhook);
+    }
+    Ok(WebhookView { id: webhook.id, description: webhook.description, details: None })
+}
+
+/// A webhook with its details.
 pub(super) fn view<S>(app: &App, call: &Call<S>, webhook: Webhook) -> Result<WebhookView, Problem> {
     let url = app.master_key.open(webhooks::URL_PURPOSE, &webhook.sealed_url)?;
-    Ok(WebhookView {
-        id: webhook.id,
+    let details = WebhookDetails {
         url: String::from_utf8_lossy(&url).into_owned(),
         events: webhook.events,
-        description: webhook.description,
         field_mapping: webhook.field_mapping,
         template: webhook.template,
         telegram_chat_id: webhook.telegram_chat_id,
@@ -82,7 +103,8 @@ pub(super) fn view<S>(app: &App, call: &Call<S>, webhook: Webhook) -> Result<Web
         previous_secret_until: webhook.previous_secret_until.filter(|until| *until > call.now),
         created_at: webhook.created_at,
         updated_at: webhook.updated_at,
-    })
+    };
+    Ok(WebhookView { id: webhook.id, description: webhook.description, details: Some(details) })
 }
 
 /// Encrypts `text` for `purpose`.

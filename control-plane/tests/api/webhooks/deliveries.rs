@@ -1,6 +1,7 @@
 //! Deliveries: lists, retries on demand, and cancellation with a deactivated webhook.
 
 use http::{Method, StatusCode};
+use sandbox::test::until;
 use serde_json::{Value, json};
 use service::{Clock, Rng};
 use store::deliveries::{Attempt, ClaimLimit, Lease, claim, list_due};
@@ -65,6 +66,35 @@ async fn a_test_creates_a_due_delivery_and_returns_its_state() {
         (&attempt.payload["type"], &attempt.payload["data"]["webhookId"]),
         (&json!("webhook.ping"), &created["id"])
     );
+}
+
+#[tokio::test]
+async fn an_account_holds_at_most_two_requests_open_with_webhook_tests() {
+    let owner = Owner::new(&["webhooks.test_timeout=60s"]).await;
+    let (path, _) = owner.webhook(hook()).await;
+    let (other, _) = owner.webhook(hook()).await;
+    let (test, other_test) = (format!("{path}/test"), format!("{other}/test"));
+    let send = async |path: &str| owner.call(Method::POST, path, Value::Null).await;
+    let refused = async {
+        until(async || owner.listed(&path, "pending").await.len() == 2).await;
+        let (status, problem) = send(&other_test).await;
+        assert_eq!(
+            (status, &problem["code"]),
+            (StatusCode::TOO_MANY_REQUESTS, &json!("rate_limited")),
+            "{problem}"
+        );
+        // Ends the two tests.
+        owner.call(Method::PATCH, &path, json!({"isActive": false})).await;
+    };
+    let (first, second, ()) = tokio::join!(send(&test), send(&test), refused);
+    for (status, tested) in [first, second] {
+        assert_eq!((status, &tested["status"]), (StatusCode::OK, &json!("canceled")), "{tested}");
+    }
+    let third = async {
+        until(async || owner.listed(&other, "pending").await.len() == 1).await;
+        owner.call(Method::PATCH, &other, json!({"isActive": false})).await;
+    };
+    assert_eq!(tokio::join!(send(&other_test), third).0.0, StatusCode::OK);
 }
 
 #[tokio::test]

@@ -1,4 +1,6 @@
 //! Webhooks: settings and deliveries.
 
 mod deliveries;
+mod own_addresses;
+mod restricted_keys;
 mod settings;
