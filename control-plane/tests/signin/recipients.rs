@@ -19,6 +19,13 @@ async fn call(fixture: &Fixture, key: &str, method: Method, path: &str, body: &V
     (response.status.as_u16(), serde_json::from_str(&response.text).unwrap())
 }
 
+/// The key of a claimed account: others may not have mails sent to new addresses.
+async fn claimed_key(fixture: &Fixture) -> String {
+    let key = fixture.trial().await.key;
+    fixture.execute("update accounts set claimed_at = now()").await;
+    key
+}
+
 /// Creates a form that notifies this address; returns its path or the problem.
 async fn form(fixture: &Fixture, key: &str, address: &str) -> Result<String, (u16, Value)> {
     let fields = json!([{"name": "a", "label": "A", "type": "text"}]);
@@ -45,7 +52,7 @@ async fn link(fixture: &Fixture) -> String {
 #[tokio::test]
 async fn an_address_is_confirmed_only_by_its_own_link() {
     let fixture = Fixture::start().await;
-    let key = fixture.trial().await.key;
+    let key = claimed_key(&fixture).await;
     let form = form(&fixture, &key, "Ana@example.com").await.unwrap();
     assert_eq!(is_confirmed(&fixture, &key, &form).await, false);
     assert_eq!(fixture.texts(RECIPIENTS).await, ["ana@example.com pending"]);
@@ -79,7 +86,7 @@ async fn an_address_is_confirmed_only_by_its_own_link() {
 #[tokio::test]
 async fn the_owners_verified_address_needs_no_confirmation() {
     let fixture = Fixture::start().await;
-    let key = fixture.trial().await.key;
+    let key = claimed_key(&fixture).await;
     for (verified, confirmed, request) in [(true, true, 0), (false, false, 1)] {
         fixture
             .execute(&format!(
@@ -99,7 +106,7 @@ async fn the_owners_verified_address_needs_no_confirmation() {
 #[tokio::test]
 async fn confirmation_mails_are_rate_limited_per_account_and_address() {
     let fixture = Fixture::with(&["recipients.max_per_account=2", "recipients.max_per_address=1"]).await;
-    let (one, other) = (fixture.trial().await.key, fixture.trial().await.key);
+    let (one, other) = (claimed_key(&fixture).await, claimed_key(&fixture).await);
     for address in ["a@example.com", "b@example.com", "a@example.com"] {
         form(&fixture, &one, address).await.unwrap();
     }
@@ -110,4 +117,33 @@ async fn confirmation_mails_are_rate_limited_per_account_and_address() {
     assert_eq!(fixture.texts(RECIPIENTS).await, ["a@example.com pending", "b@example.com pending"]);
     let forms = call(&fixture, &other, Method::GET, "/api/forms", &Value::Null).await.1;
     assert_eq!(forms["forms"], json!([]), "and no form is created");
+}
+
+#[tokio::test]
+async fn an_unclaimed_trial_can_not_have_mails_sent_to_strangers() {
+    let fixture = Fixture::start().await;
+    let key = fixture.trial().await.key;
+    let (status, problem) = form(&fixture, &key, "stranger@example.com").await.unwrap_err();
+    assert_eq!((status, &problem["code"]), (403, &json!("plan_restricted")), "{problem}");
+    assert!(fixture.texts(RECIPIENTS).await.is_empty());
+}
+
+#[tokio::test]
+async fn tags_of_one_mailbox_do_not_multiply_its_confirmation_mails() {
+    let fixture = Fixture::with(&["recipients.max_per_address=2"]).await;
+    for address in ["ana+1@example.com", "Ana+2@example.com"] {
+        let key = claimed_key(&fixture).await;
+        form(&fixture, &key, address).await.unwrap();
+    }
+    for address in ["ana@example.com", "ana+3@example.com", "ana+1@example.com"] {
+        let key = claimed_key(&fixture).await;
+        let (status, problem) = form(&fixture, &key, address).await.unwrap_err();
+        assert_eq!((status, &problem["code"]), (429, &json!("rate_limited")), "{address}: {problem}");
+    }
+    let key = claimed_key(&fixture).await;
+    form(&fixture, &key, "bea@example.com").await.unwrap();
+    assert_eq!(
+        fixture.texts(RECIPIENTS).await,
+        ["ana+1@example.com pending", "ana+2@example.com pending", "bea@example.com pending"]
+    );
 }

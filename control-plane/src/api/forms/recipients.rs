@@ -1,7 +1,7 @@
 //! Recipients of submission e-mails (`notifyEmail`): the owner's own address if the identity provider verified it,
 //! and addresses confirmed through a link that is e-mailed once. Forms therefore can't be used to e-mail strangers.
 
-use domain::recipients::{LINK_PURPOSE, RECIPIENTS_MAX, normalized};
+use domain::recipients::{LINK_PURPOSE, RECIPIENTS_MAX, mailbox, normalized};
 use store::Conn;
 use store::recipients::{self, NewRecipient};
 use web::{Code, Problem};
@@ -30,9 +30,15 @@ impl<S> Call<S> {
         if is_known(conn).await? {
             return Ok(());
         }
+        if self.caller.account.claimed_at.is_none() {
+            let detail = "a new notifyEmail must be confirmed by e-mail, which needs a claimed account";
+            return Err(Problem::new(Code::PlanRestricted, detail)
+                .hint("sign in at the claimUrl of POST /api/trial, or leave notifyEmail out"));
+        }
         let rules = &app.recipients;
         let since = self.now - rules.window;
-        let requests = recipients::lock_confirmation_requests(conn, self.account_id, &address, since).await?;
+        let requests =
+            recipients::lock_confirmation_requests(conn, self.account_id, &mailbox(&address), since).await?;
         // Checks again: a concurrent call may have requested it before the lock was taken.
         if is_known(conn).await? {
             return Ok(());

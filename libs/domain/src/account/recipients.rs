@@ -10,6 +10,14 @@ pub fn normalized(address: &str) -> String {
     address.trim().to_lowercase()
 }
 
+/// Returns the mailbox of a normalized address: most providers deliver `ana+anything@example.com` to `ana@example.com`, so
+/// requests are counted by mailbox.
+pub fn mailbox(address: &str) -> String {
+    let Some((local, domain)) = address.rsplit_once('@') else { return address.to_owned() };
+    let local = local.split_once('+').map_or(local, |(name, _tag)| name);
+    format!("{local}@{domain}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -17,5 +25,14 @@ mod tests {
     #[test]
     fn addresses_are_compared_case_insensitively() {
         assert_eq!(normalized(" Ana@Example.COM "), "ana@example.com");
+    }
+
+    #[test]
+    fn addresses_with_tags_share_a_mailbox() {
+        for address in ["ana@example.com", "ana+1@example.com", "ana+1+2@example.com", "ana+@example.com"] {
+            assert_eq!(mailbox(address), "ana@example.com");
+        }
+        assert_eq!(mailbox("an.a@example.com"), "an.a@example.com");
+        assert_eq!(mailbox("+1@example.com"), "@example.com");
     }
 }

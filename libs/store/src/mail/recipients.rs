@@ -28,7 +28,7 @@ pub struct ConfirmationRequests {
     pub of_account: i64,
     /// Those of them that were asked since the given time.
     pub lately_by_account: i64,
-    /// Accounts that have asked this address since the given time.
+    /// Requests of all accounts to this mailbox since the given time.
     pub lately_at_address: i64,
 }
 
@@ -84,27 +84,28 @@ pub async fn has_recipient(conn: &mut Conn, account_id: Uuid, address: &str) -> 
     Ok(known)
 }
 
-/// Counts confirmation requests since `since`, and locks the counts until the end of the transaction.
+/// Counts confirmation requests since `since` to a [mailbox](domain::recipients::mailbox), and locks the counts until the
+/// end of the transaction.
 pub async fn lock_confirmation_requests(
     conn: &mut Conn,
     account_id: Uuid,
-    address: &str,
+    mailbox: &str,
     since: DateTime<Utc>,
 ) -> Result<ConfirmationRequests, Error> {
     // Always in this order, so that two transactions can't deadlock.
     query!("select pg_advisory_xact_lock(hashtextextended($1::uuid::text, 11))", account_id)
         .fetch_one(&mut *conn)
         .await?;
-    query!("select pg_advisory_xact_lock(hashtextextended($1, 13))", address).fetch_one(&mut *conn).await?;
+    query!("select pg_advisory_xact_lock(hashtextextended($1, 13))", mailbox).fetch_one(&mut *conn).await?;
     let asked = query_as!(
         ConfirmationRequests,
         r#"select (select count(*) from mail_recipients where account_id = $1) as "of_account!",
                   (select count(*) from mail_recipients where account_id = $1 and asked_at > $3)
                       as "lately_by_account!",
-                  (select count(*) from mail_recipients where address = $2 and asked_at > $3)
+                  (select count(*) from mail_recipients where mailbox = $2 and asked_at > $3)
                       as "lately_at_address!""#,
         account_id,
-        address,
+        mailbox,
         since,
     )
     .fetch_one(conn)
