@@ -18,6 +18,7 @@ use uuid::Uuid;
 use warehouse::Warehouse;
 use web::{EdgeTrust, Problem};
 
+use crate::admission::Calls;
 use crate::body_budget::BodyBudget;
 use crate::config::{Config, Deploys, Idempotency, Recipients, Subdomains, Trial, Upgrade, Webhooks};
 use crate::credential_cache::CredentialCache;
@@ -77,6 +78,8 @@ pub struct AppInner {
     pub recipients: Recipients,
     /// Admits analytics queries.
     pub query_admission: QueryAdmission,
+    /// Admits the calls of the API.
+    pub calls: Calls,
     /// Bounds large request bodies in memory.
     pub body_budget: BodyBudget,
     /// Authenticates the edge, so that its client IP header can be trusted.
@@ -165,6 +168,7 @@ impl App {
             exports: Exports::new(&config.exports),
             recipients: config.recipients.clone(),
             query_admission: QueryAdmission::new(&config.analytics),
+            calls: Calls::new(&config.api),
             body_budget: BodyBudget::new(&config.large_bodies),
             edge_trust: EdgeTrust::new(secrets.edge_token.expose_secret())?,
             clock,

@@ -60,6 +60,8 @@ pub const GRACE: Duration = Duration::from_secs(15);
 pub struct Config {
     /// Public addresses.
     pub http: Http,
+    /// Limits of the API's calls.
+    pub api: crate::admission::Api,
     /// Postgres.
     pub store: store::Config,
     /// The analytics database.

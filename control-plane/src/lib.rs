@@ -3,6 +3,7 @@
 //! A handler declares its required scope in its signature ([`call::Call`]), validates with `domain`, queries `store` or
 //! `warehouse`, and replies. Long work is written to the outbox for the job-runner.
 
+mod admission;
 pub mod api;
 mod app;
 mod authentication;

@@ -23,7 +23,9 @@ use std::sync::{Arc, LazyLock};
 use aide::openapi::OpenApi;
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
-use axum::middleware::from_fn_with_state;
+use axum::middleware::{from_fn_with_state, map_response};
+use axum::response::Response;
+use http::{HeaderValue, header};
 use service::metrics::HttpServerRequestDuration;
 use web::{Code, CompletedRequest, Frame, Problem, Resource};
 
@@ -68,6 +70,14 @@ pub fn document() -> OpenApi {
 static REQUEST_DURATION: LazyLock<HttpServerRequestDuration> =
     LazyLock::new(service::metrics::http_server_request_duration);
 
+/// Responses hold an account's data and are never anything but their declared type, unless a handler says otherwise.
+async fn add_default_headers(mut response: Response) -> Response {
+    let headers = response.headers_mut();
+    headers.entry(header::X_CONTENT_TYPE_OPTIONS).or_insert(HeaderValue::from_static("nosniff"));
+    headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+    response
+}
+
 /// The API's router, with the frame around every request.
 pub fn router(app: &App) -> Router {
     let (router, document) = web::document_of("Web Runtime", DESCRIPTION, resources());
@@ -85,11 +95,13 @@ pub fn router(app: &App) -> Router {
     router
         .merge(system::document_route(&document))
         .route_layer(crate::idempotency::IdempotencyLayer(app.clone()))
+        .route_layer(from_fn_with_state(app.clone(), crate::admission::admit))
         .merge(crate::signin::routes(app))
         .fallback(async || {
             Problem::new(Code::NotFound, "there is no such path; GET /api/openapi.json lists all paths")
         })
         .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
         .layer(from_fn_with_state(frame, web::frame))
+        .layer(map_response(add_default_headers))
         .with_state(app.clone())
 }

@@ -17,7 +17,8 @@ use store::accounts::NewTrial;
 use store::keys::NewKey;
 use web::{ClientIp, Created, Envelope, Problem, Resource, WithHeaders};
 
-use crate::rate_limit::{self, Policy};
+use crate::admission::rate_limit_headers::Policy;
+use crate::rate_limit;
 use crate::{App, initial_subdomain};
 
 pub(super) fn resource() -> Resource<App> {

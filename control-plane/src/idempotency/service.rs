@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::panic::resume_unwind;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use axum::extract::{MatchedPath, Request};
@@ -22,6 +23,7 @@ use web::{Code, Problem};
 
 use super::call::{IdempotentCall, run};
 use super::digest::HashingBody;
+use crate::admission::CallPermit;
 use crate::{App, authentication, call};
 
 const HEADER: &str = "idempotency-key";
@@ -93,7 +95,13 @@ async fn handle(app: App, request: Request, route: Route) -> Response {
     match call.claim().await {
         Ok(Claim::Granted) => {
             // In a task of its own, so that the call completes even if the client disconnects.
-            let executed = tokio::spawn(call.execute(parts, body, route).in_current_span());
+            let permit = parts.extensions.get::<Arc<CallPermit>>().cloned();
+            let execute = async move {
+                let response = call.execute(parts, body, route).await;
+                drop(permit);
+                response
+            };
+            let executed = tokio::spawn(execute.in_current_span());
             match executed.await.map_err(tokio::task::JoinError::try_into_panic) {
                 Ok(response) => response,
                 Err(Ok(panic)) => resume_unwind(panic),

@@ -65,6 +65,8 @@ impl Api {
             format!("secrets.master_key={}", "ab".repeat(32)),
             "secrets.key_pepper=a-pepper-for-tests".to_owned(),
             "secrets.edge_token=a-token-for-tests-alone".to_owned(),
+            // On a busy machine the last of a hundred parallel calls may wait long for its turn.
+            "api.queue_timeout=60s".to_owned(),
             // No job-runner delivers anything here.
             "webhooks.test_timeout=0s".to_owned(),
         ]);

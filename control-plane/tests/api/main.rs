@@ -5,6 +5,7 @@
 mod account;
 mod analytics;
 mod bad_input;
+mod costs;
 mod document;
 mod forms;
 mod harness;

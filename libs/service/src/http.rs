@@ -1,5 +1,5 @@
-//! The HTTP server of the inner services: axum on hyper, with two limits that axum's own `serve` lacks: a timeout of
-//! the request headers, and one of open connections at shutdown.
+//! The HTTP server of the inner services: axum on hyper, with three limits that axum's own `serve` lacks: a timeout of
+//! the request headers, one of clients that stop reading, and one of open connections at shutdown.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -11,6 +11,7 @@ use hyper_util::server::conn::auto;
 use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
 use tokio::net::TcpListener;
+use tokio_io_timeout::TimeoutStream;
 use tower::ServiceExt as _;
 
 use crate::Shutdown;
@@ -18,13 +19,27 @@ use crate::Shutdown;
 /// Timeout of a request's headers. A slower client is disconnected.
 pub const HEADER_READ_TIMEOUT: Duration = Duration::from_secs(15);
 
+/// Time that a client may leave a response unread once the buffers of the connection are full. Then it is disconnected, so
+/// that its response is held no longer. The edge gives up on its own clients after the same time.
+pub const WRITE_STALL_TIMEOUT: Duration = Duration::from_secs(60);
+
 /// Time for running requests after shutdown is requested. Later, their connections are closed.
 pub const DRAIN_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Serves `app` over HTTP/1 and cleartext HTTP/2 until `shutdown`, then drains running requests for at most
 /// [`DRAIN_TIMEOUT`]. Each request has the `ConnectInfo<SocketAddr>` of its peer. Failed accepts are retried, as axum's
 /// listener does.
-pub async fn serve(mut listener: TcpListener, app: Router, shutdown: Shutdown) -> anyhow::Result<()> {
+pub async fn serve(listener: TcpListener, app: Router, shutdown: Shutdown) -> anyhow::Result<()> {
+    serve_with_stall_timeout(listener, app, shutdown, WRITE_STALL_TIMEOUT).await
+}
+
+/// Like [`serve`], with another timeout than [`WRITE_STALL_TIMEOUT`].
+pub async fn serve_with_stall_timeout(
+    mut listener: TcpListener,
+    app: Router,
+    shutdown: Shutdown,
+    stall_timeout: Duration,
+) -> anyhow::Result<()> {
     let mut server = auto::Builder::new(TokioExecutor::new());
     server.http1().timer(TokioTimer::new()).header_read_timeout(HEADER_READ_TIMEOUT);
     server.http2().timer(TokioTimer::new()).keep_alive_interval(Duration::from_secs(30));
@@ -37,8 +52,10 @@ pub async fn serve(mut listener: TcpListener, app: Router, shutdown: Shutdown) -
             request.extensions_mut().insert(ConnectInfo::<SocketAddr>(peer));
             request
         });
-        let connection =
-            server.serve_connection_with_upgrades(TokioIo::new(stream), TowerToHyperService::new(app));
+        let mut stream = TimeoutStream::new(stream);
+        stream.set_write_timeout(Some(stall_timeout));
+        let stream = TokioIo::new(Box::pin(stream));
+        let connection = server.serve_connection_with_upgrades(stream, TowerToHyperService::new(app));
         let connection = connections.watch(connection.into_owned());
         tokio::spawn(async move {
             if let Err(error) = connection.await {

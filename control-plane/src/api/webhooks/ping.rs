@@ -7,6 +7,7 @@ use axum::extract::State;
 use contract::Signal;
 use domain::webhooks::PING;
 use serde_json::json;
+use service::admission::Permit;
 use store::deliveries::Delivery;
 use tokio::time::Instant;
 use uuid::Uuid;
@@ -27,13 +28,7 @@ pub(super) async fn test(
     State(app): State<App>,
     Path(webhook_id): Path<Uuid>,
 ) -> Result<Reply<DeliveryView>, Problem> {
-    // Each test waits for its receiver, so an account could otherwise hold any number of requests open.
-    let _permit =
-        app.webhook_tests.acquire_without_key_queue(call.account_id).await.map_err(|_rejected| {
-            let max = app.webhooks.max_concurrent_tests;
-            let detail = format!("{max} webhook tests of this account are in progress; nothing was sent");
-            Problem::new(Code::RateLimited, detail).retry_after(app.webhooks.test_timeout.as_secs().max(1))
-        })?;
+    let _permit = acquire(&app, call.account_id).await?;
     let id = app.rng.uuid_v7(call.now);
     let mut tx = store::begin(&app.db).await?;
     check_is_active(&check_deliveries(&call, &mut tx, webhook_id).await?)?;
@@ -57,6 +52,16 @@ pub(super) async fn test(
     app.commit_and_send(tx, vec![Signal::DeliveriesDue { webhook_ids: vec![webhook_id] }]).await?;
     let delivery = wait(&app, &call, webhook_id, id).await?;
     Ok(call.reply(view(delivery)))
+}
+
+/// Returns a permit of the account, or 429 at once if it has all of its own: a test that waited would hold one of the
+/// account's calls.
+async fn acquire(app: &App, account_id: Uuid) -> Result<Permit<Uuid>, Problem> {
+    app.webhook_tests.acquire_without_key_queue(account_id).await.map_err(|_rejected| {
+        let max = app.webhooks.max_concurrent_tests;
+        let detail = format!("an account can run at most {max} webhook tests at once");
+        Problem::new(Code::RateLimited, detail).retry_after(app.webhooks.test_timeout.as_secs().max(1))
+    })
 }
 
 /// Returns the delivery once it has ended, or as it is after the timeout.

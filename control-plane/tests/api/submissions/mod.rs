@@ -3,5 +3,5 @@
 mod erasure;
 mod exports;
 mod files;
-mod list;
+pub(crate) mod list;
 mod writes;

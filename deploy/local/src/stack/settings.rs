@@ -101,6 +101,8 @@ impl Settings<'_> {
         match name {
             "control-plane" => {
                 put("secrets", "key_pepper", text(&self.secrets.key_pepper));
+                // All local clients have one address, also when a test or a bench acts for many accounts.
+                put("api", "max_concurrent_per_address", Value::Integer(0));
                 put("trial", "max_per_hour", Value::Integer(1_000));
                 put("trial", "max_per_day", Value::Integer(24_000));
                 put("upgrade", "mode", text("instant"));

@@ -1,0 +1,47 @@
+//! The middleware that admits each call of the API.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use web::ClientIp;
+
+use super::admitted_body::AdmittedBody;
+use super::rate::RateLimited;
+use crate::{App, authentication, call};
+
+/// Waits for a permit and holds it until the response is written. The permit is also an extension of the request, for a
+/// call that goes on after its client has disconnected.
+pub(crate) async fn admit(
+    State(app): State<App>,
+    ip: ClientIp,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    // The handler rejects a caller that is not authenticated and explains why.
+    let (parts, body) = request.into_parts();
+    let caller = authentication::authenticate(&app, &parts).await.ok();
+    if let Some(caller) = &caller {
+        call::provide_meta(&parts, caller);
+    }
+    request = Request::from_parts(parts, body);
+    let account_id = caller.map(|caller| caller.account.id);
+    let rate = app.calls.rate.as_ref().map(|rate| rate.hit(account_id, ip)).transpose();
+    let headers = match rate {
+        Ok(headers) => headers.unwrap_or_default(),
+        Err(RateLimited { headers, problem }) => return (headers, problem).into_response(),
+    };
+    let permit = match app.calls.acquire(account_id, ip).await {
+        Ok(permit) => Arc::new(permit),
+        Err(problem) => return problem.into_response(),
+    };
+    request.extensions_mut().insert(Arc::clone(&permit));
+    let mut response = next.run(request).await.map(|body| Body::new(AdmittedBody::new(body, permit)));
+    for (name, value) in headers.into_iter().filter_map(|(name, value)| Some((name?, value))) {
+        // A handler with a rate limit of its own reports that one.
+        response.headers_mut().entry(name).or_insert(value);
+    }
+    response
+}

@@ -1,0 +1,3 @@
+//! What one account or one address can cost the others.
+
+mod calls;
