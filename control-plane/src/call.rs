@@ -150,6 +150,16 @@ impl<S> Call<S> {
         self.reply(T::new(rows.into_iter().map(view).collect(), page)).paginated()
     }
 
+    /// 200 with a page of a list that was bounded as it was read.
+    pub fn list_page<R: Listed, T: ListResponse>(
+        self,
+        page: store::ListPage<R>,
+        view: impl FnMut(R) -> T::View,
+    ) -> Reply<T> {
+        let info = PageInfo::of(&page.rows, page.has_more);
+        self.reply(T::new(page.rows.into_iter().map(view).collect(), info)).paginated()
+    }
+
     /// 201 with `data`.
     pub fn created<T>(self, data: T) -> Created<T> {
         Created(Envelope::new(data, Some(meta(&self.caller, &self.request_id))))

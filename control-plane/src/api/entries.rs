@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use store::archives::{Archive, RestoreOutcome, list_archives};
 use store::entries::{EntryOutcome, NewEntry, PageLocation};
 use uuid::Uuid;
-use web::{Code, Created, Deletion, Json, PaginationQuery, Path, Problem, Query, Reply};
+use web::{Code, Created, Deletion, Json, PageInfo, PaginationQuery, Path, Problem, Query, Reply};
 
 use super::pages::views::EntryView;
 use crate::App;
@@ -42,8 +42,21 @@ struct CreateEntryRequest {
 struct EntryListResponse {
     /// Newest first.
     entries: Vec<EntryView>,
-    /// Number of entries.
-    count: usize,
+    /// Number of all entries of the page.
+    count: i32,
+    #[serde(flatten)]
+    page: PageInfo,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct EntriesQuery {
+    /// Maximum number of entries in one response: 1 to 500, 500 by default.
+    #[schemars(range(min = 1, max = ENTRIES_MAX))]
+    limit: Option<i64>,
+    /// The `nextCursor` of the previous response; absent for the first page.
+    #[schemars(extend("format" = "cursor"))]
+    cursor: Option<String>,
 }
 
 web::list_response!(ArchiveListResponse { archives: ArchiveView });
@@ -129,12 +142,17 @@ async fn list(
     call: Call<scope::EntriesRead>,
     State(app): State<App>,
     Path(id): Path<Uuid>,
+    Query(query): Query<EntriesQuery>,
 ) -> Result<Reply<EntryListResponse>, Problem> {
+    let max = i64::from(ENTRIES_MAX);
+    let (limit, after) = PaginationQuery::new(query.limit, query.cursor).read_up_to(max, max)?;
     let mut conn = store::acquire(&app.db).await?;
     call.check_id(&mut conn, Resource::Pages, id).await?;
-    let entries = store::entries::list_entries(&mut conn, call.account_id, id).await?;
-    let entries: Vec<EntryView> = entries.into_iter().map(EntryView::new).collect();
-    Ok(call.reply(EntryListResponse { count: entries.len(), entries }))
+    let found = store::entries::list_entries(&mut conn, call.account_id, id, after, limit).await?;
+    let count = store::entries::count_entries(&mut conn, call.account_id, id).await?;
+    let page = PageInfo::of(&found.rows, found.has_more);
+    let entries = found.rows.into_iter().map(EntryView::new).collect();
+    Ok(call.reply(EntryListResponse { entries, count, page: page.clone() }).linked(&page))
 }
 
 async fn delete(

@@ -1,7 +1,7 @@
 //! Help requests to the operator of this installation.
 
 use axum::extract::State;
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use domain::help::{self, Category, Severity};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -59,6 +59,8 @@ async fn create(
     if !errors.is_empty() {
         return Err(Problem::validation(errors));
     }
+    let mut tx = store::begin(&app.db).await?;
+    let mailed = store::help::count_mailed(&mut tx, call.account_id, call.now - TimeDelta::hours(1)).await?;
     let new = NewHelpRequest {
         id: app.rng.uuid_v7(call.now),
         category: request.category.as_str(),
@@ -67,9 +69,9 @@ async fn create(
         email: request.email.or_else(|| call.caller.account.email.clone()),
         url: request.url,
         severity: request.severity.map(Severity::as_str),
+        mailed: mailed < help::MAILS_PER_HOUR_MAX,
         created_at: call.now,
     };
-    let mut tx = store::begin(&app.db).await?;
     store::help::insert_help_request(&mut tx, call.account_id, &new).await?;
     app.commit(tx, vec![]).await?;
     let message = "The operator has received your request";

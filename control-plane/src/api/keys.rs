@@ -8,10 +8,11 @@ use chrono::{DateTime, Utc};
 use domain::keys::{self, KeyKind};
 use domain::restrictions::{LISTABLE, Restrictions};
 use domain::scopes::{self, Resource, ScopeSet};
-use domain::{FieldError, Listed};
+use domain::{FieldError, ListBudget, Listed};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
+use store::ListPage;
 use store::credentials::Caller;
 use store::keys::{Key, NewKey};
 use uuid::Uuid;
@@ -127,6 +128,10 @@ async fn create(
         let ids: Vec<Uuid> = ids.iter().copied().collect();
         call.check_ids(&mut tx, *kind, &ids).await?;
     }
+    if store::keys::count_keys(&mut tx, call.account_id).await? >= keys::KEYS_MAX {
+        let detail = format!("an account can have at most {} keys that are not revoked", keys::KEYS_MAX);
+        return Err(Problem::new(Code::Conflict, detail).hint("revoke unused ones: DELETE /api/keys/{id}"));
+    }
     store::keys::insert_key(&mut tx, call.account_id, &new).await?;
     app.commit(tx, vec![]).await?;
 
@@ -157,18 +162,21 @@ async fn list(
 ) -> Result<Reply<KeyListResponse>, Problem> {
     let (limit, mut after) = pagination.read()?;
     let mut conn = store::acquire(&app.db).await?;
-    let mut rows = Vec::new();
-    let needed = usize::try_from(limit).unwrap_or_default() + 1;
-    while rows.len() < needed {
+    let (mut rows, mut budget) = (Vec::new(), ListBudget::new(limit));
+    let has_more = 'read: loop {
         let batch = store::keys::list_keys(&mut conn, call.account_id, after, BATCH).await?;
-        after = batch.last().map(Listed::cursor);
-        let ended = i64::try_from(batch.len()).is_ok_and(|count| count < BATCH);
-        rows.extend(batch.into_iter().filter(|key| is_visible(&call.caller, key)));
-        if ended {
-            break;
+        after = batch.rows.last().map(Listed::cursor);
+        for key in batch.rows.into_iter().filter(|key| is_visible(&call.caller, key)) {
+            if !budget.admits(store::keys::listed_bytes(&key)) {
+                break 'read true;
+            }
+            rows.push(key);
         }
-    }
-    Ok(call.list(rows, limit, view))
+        if !batch.has_more {
+            break false;
+        }
+    };
+    Ok(call.list_page(ListPage { rows, has_more }, view))
 }
 
 async fn rotate(

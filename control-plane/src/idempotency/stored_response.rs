@@ -2,6 +2,7 @@
 
 use axum::body::{Body, to_bytes};
 use axum::response::{IntoResponse, Response};
+use domain::json_bytes;
 use http::header::CONTENT_LENGTH;
 use http::{HeaderName, HeaderValue, StatusCode};
 use serde::{Deserialize, Serialize};
@@ -9,6 +10,9 @@ use serde_json::{Value, json};
 use web::Problem;
 
 use super::digest::Digest;
+
+/// Upper bound of a stored refusal. Its size is up to the caller, and it is stored for a day.
+const REFUSAL_BYTES_MAX: usize = 64 << 10;
 
 /// The header that marks a replayed response.
 const REPLAYED: &str = "idempotent-replayed";
@@ -33,7 +37,7 @@ enum StoredBody {
 
 impl StoredResponse {
     /// Splits a handler's response into the form to store and the response to send. Returns only the latter, as an
-    /// error, if the body is not text.
+    /// error, if the body is not text, or if a refusal is too large to keep: a repetition is then refused again.
     pub(super) async fn read(response: Response, request: Digest) -> Result<(Self, Response), Response> {
         let (parts, body) = response.into_parts();
         let header = |(name, value): (&HeaderName, &HeaderValue)| {
@@ -42,6 +46,9 @@ impl StoredResponse {
         let headers = parts.headers.iter().filter(|(name, _)| *name != CONTENT_LENGTH).filter_map(header);
         let (status, headers) = (parts.status.as_u16(), headers.collect());
         if let Some(problem) = parts.extensions.get::<Problem>().cloned() {
+            if json_bytes(&problem) > REFUSAL_BYTES_MAX {
+                return Err(Response::from_parts(parts, body));
+            }
             let stored = StoredBody::Problem(Box::new(problem));
             return Ok((Self { request, status, headers, body: stored }, Response::from_parts(parts, body)));
         }

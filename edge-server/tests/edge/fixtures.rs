@@ -133,7 +133,7 @@ impl Account<'_> {
     pub(crate) async fn deliveries(&self, webhook: Uuid) -> Vec<Delivery> {
         let mut conn = store::acquire(&self.edge.database.db).await.unwrap();
         let filter = DeliveryFilter { id: None, state: None, after: None, limit: 100 };
-        store::deliveries::list_deliveries(&mut conn, self.id, webhook, &filter).await.unwrap()
+        store::deliveries::list_deliveries(&mut conn, self.id, webhook, &filter).await.unwrap().rows
     }
 
     /// The submissions of a form, newest first.
@@ -147,7 +147,7 @@ impl Account<'_> {
         )
         .await
         .unwrap();
-        rows.into_iter().map(|row| Value::Object(row.payload)).collect()
+        rows.rows.into_iter().map(|row| Value::Object(row.payload)).collect()
     }
 
     /// The submission counter of a form.

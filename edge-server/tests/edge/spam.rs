@@ -13,7 +13,8 @@ use crate::harness::Edge;
 async fn verdicts(edge: &Edge, account: &Account<'_>, form: Uuid) -> Vec<(String, Vec<String>)> {
     let mut tx = store::begin(&edge.database.db).await.unwrap();
     let filter = SubmissionFilter { limit: 100, ..SubmissionFilter::default() };
-    let mut rows = store::submissions::list_submissions(&mut tx, account.id, form, &filter).await.unwrap();
+    let mut rows =
+        store::submissions::list_submissions(&mut tx, account.id, form, &filter).await.unwrap().rows;
     rows.reverse();
     rows.into_iter().map(|row| (row.status.as_str().to_owned(), row.spam_reasons)).collect()
 }

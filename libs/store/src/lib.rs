@@ -37,5 +37,5 @@ pub use db::{
 };
 pub use error::Error;
 pub use hosting::{assets, deploys, domains, served_files, subdomain_names, subdomains, uploads};
-pub use list_filter::ListFilter;
+pub use list_filter::{ListFilter, ListPage};
 pub use mail::{mails, notifications, recipients};

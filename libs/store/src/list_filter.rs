@@ -1,7 +1,10 @@
-//! Filter and cursor of a list query.
+//! Filter, cursor and size of a list query.
 
-use domain::Cursor;
+use domain::{Cursor, ListBudget};
+use futures::{Stream, TryStreamExt};
 use uuid::Uuid;
+
+use crate::Error;
 
 /// Filter and page of a list query.
 #[derive(Debug, Clone, Default)]
@@ -16,10 +19,46 @@ pub struct ListFilter {
     pub limit: i64,
 }
 
+/// One page of a list, bounded in rows and in bytes.
+#[derive(Debug, Clone)]
+pub struct ListPage<R> {
+    pub rows: Vec<R>,
+    /// Whether there are more rows after these.
+    pub has_more: bool,
+}
+
+/// Collects rows until the page's limit of rows or of bytes is reached. At most one row beyond it is in memory; the
+/// rest, if any, is discarded as it arrives when the connection is next used.
+pub(crate) async fn collect_page<R>(
+    rows: impl Stream<Item = Result<R, sqlx::Error>>,
+    limit: i64,
+    bytes_of: impl Fn(&R) -> usize,
+) -> Result<ListPage<R>, Error> {
+    let mut rows = std::pin::pin!(rows);
+    let mut budget = ListBudget::new(limit);
+    let mut page = ListPage { rows: Vec::new(), has_more: false };
+    while let Some(row) = rows.try_next().await? {
+        if !budget.admits(bytes_of(&row)) {
+            page.has_more = true;
+            break;
+        }
+        page.rows.push(row);
+    }
+    Ok(page)
+}
+
 /// Selects one page of rows. The parameters of the statement are the account, the folder, the ids, the two parts of the
 /// cursor and the limit, in this order, followed by `$more`. It must return up to one row more than the limit.
 macro_rules! list_rows {
     ($row:ident, $conn:expr, $account_id:expr, $filter:expr, $sql:literal $(, $more:expr)*) => {
+        $crate::list_filter::list_query!($row, $account_id, $filter, $sql $(, $more)*).fetch_all($conn).await
+    };
+}
+pub(crate) use list_rows;
+
+/// Builds the statement of [`list_rows`], to be read row by row with [`collect_page`].
+macro_rules! list_query {
+    ($row:ident, $account_id:expr, $filter:expr, $sql:literal $(, $more:expr)*) => {
         sqlx::query_as!(
             $row,
             $sql,
@@ -31,8 +70,6 @@ macro_rules! list_rows {
             $filter.limit,
             $($more),*
         )
-        .fetch_all($conn)
-        .await
     };
 }
-pub(crate) use list_rows;
+pub(crate) use list_query;

@@ -6,6 +6,7 @@ use crate::archives::Archive;
 use crate::assets::Asset;
 use crate::deliveries::Delivery;
 use crate::domains::Domain;
+use crate::entries::Entry;
 use crate::folders::Folder;
 use crate::forms::Form;
 use crate::keys::Key;
@@ -30,6 +31,7 @@ listed!(
     Asset,
     Delivery,
     Domain,
+    Entry,
     Folder,
     Form,
     Key,

@@ -86,7 +86,7 @@ async fn count(db: &store::Db, account_id: Uuid, form: &Form) -> i64 {
 async fn stored(db: &store::Db, account_id: Uuid, form: &Form) -> Vec<Value> {
     let mut conn = store::acquire(db).await.unwrap();
     let sought = SubmissionFilter { limit: 1_000_000, ..SubmissionFilter::default() };
-    let rows = list_submissions(&mut conn, account_id, form.id, &sought).await.unwrap();
+    let rows = list_submissions(&mut conn, account_id, form.id, &sought).await.unwrap().rows;
     rows.into_iter().map(|row| Value::Object(row.payload)).collect()
 }
 

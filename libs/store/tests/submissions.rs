@@ -117,6 +117,7 @@ async fn submissions(db: &store::Db, form: &Form) -> Vec<Submission> {
     )
     .await
     .unwrap()
+    .rows
 }
 
 async fn submissions_in(db: &store::Db, form: &Form) -> usize {
@@ -129,6 +130,7 @@ async fn submissions_in(db: &store::Db, form: &Form) -> usize {
     )
     .await
     .unwrap()
+    .rows
     .len()
 }
 
@@ -312,7 +314,7 @@ async fn a_form_keeps_only_its_newest_spam() {
         let mut conn = store::acquire(&database.db).await.unwrap();
         let sought =
             SubmissionFilter { status: Some(status), limit: 1_000_000, ..SubmissionFilter::default() };
-        list_submissions(&mut conn, ACCOUNT, form.id, &sought).await.unwrap()
+        list_submissions(&mut conn, ACCOUNT, form.id, &sought).await.unwrap().rows
     };
     let eldest = of(&form, Status::Spam).await[usize::try_from(SPAM_MAX).unwrap() - 2].id;
     // Newer than all existing rows.
@@ -364,7 +366,7 @@ async fn deliveries_and_the_mail_are_stored_in_the_same_transaction() {
     let submission_id = submissions(&database.db, &form).await[0].id;
     let expected = store::deliveries::DeliveryFilter { id: None, state: None, after: None, limit: 10 };
     let deliveries =
-        store::deliveries::list_deliveries(&mut conn, ACCOUNT, webhook.id, &expected).await.unwrap();
+        store::deliveries::list_deliveries(&mut conn, ACCOUNT, webhook.id, &expected).await.unwrap().rows;
     assert_eq!(
         (deliveries.len(), deliveries[0].state.as_str()),
         (1, "pending"),
@@ -386,7 +388,7 @@ async fn the_page_gets_an_entry_and_its_change_is_published() {
         matches!(&signals[..], [Signal::Changed(Change::Page { slug, .. }), Signal::OutboxFilled] if slug == "guests")
     );
     let mut conn = store::acquire(&database.db).await.unwrap();
-    let entries = store::entries::list_entries(&mut conn, ACCOUNT, page).await.unwrap();
+    let entries = store::entries::list_entries(&mut conn, ACCOUNT, page, None, 10).await.unwrap().rows;
     assert_eq!(entries.iter().map(|entry| &entry.data).collect::<Vec<_>>(), [&json!({"note": "x"})]);
     let published = store::outbox::lock_signals(&mut conn, now(), 10).await.unwrap();
     assert_eq!(published[0].message.as_ref(), Some(&signals[0]), "guaranteed by the outbox");

@@ -9,7 +9,7 @@ use crate::Problem;
 const DEFAULT_LIMIT: i64 = 50;
 const MAX_LIMIT: i64 = 100;
 
-/// The query of a paginated list.
+/// The query of a paginated list. A page also ends at about 1 MiB; a larger row is returned alone.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PaginationQuery {
@@ -29,9 +29,14 @@ impl PaginationQuery {
 
     /// Returns the validated limit and cursor.
     pub fn read(&self) -> Result<(i64, Option<Cursor>), Problem> {
-        let limit = self.limit.unwrap_or(DEFAULT_LIMIT);
-        if !(1..=MAX_LIMIT).contains(&limit) {
-            let message = format!("limit must be 1 to {MAX_LIMIT}");
+        self.read_up_to(MAX_LIMIT, DEFAULT_LIMIT)
+    }
+
+    /// As [`Self::read`], for a list with another maximum and default of rows.
+    pub fn read_up_to(&self, max: i64, default: i64) -> Result<(i64, Option<Cursor>), Problem> {
+        let limit = self.limit.unwrap_or(default);
+        if !(1..=max).contains(&limit) {
+            let message = format!("limit must be 1 to {max}");
             return Err(Problem::validation(vec![FieldError::new("limit", "range", message)]));
         }
         let Some(word) = &self.cursor else { return Ok((limit, None)) };
@@ -117,12 +122,16 @@ macro_rules! list_query {
 }
 
 impl PageInfo {
+    /// Returns the pagination of a page with these rows.
+    pub fn of<R: Listed>(rows: &[R], has_more: bool) -> Self {
+        Self { next_cursor: rows.last().filter(|_| has_more).map(|row| row.cursor().encode()), has_more }
+    }
+
     /// Truncates `rows`, which were queried with one more than `limit`, and returns the pagination.
     pub fn truncate<R: Listed>(rows: &mut Vec<R>, limit: i64) -> Self {
         let limit = usize::try_from(limit).unwrap_or_default();
         let has_more = rows.len() > limit;
         rows.truncate(limit);
-        let next_cursor = rows.last().filter(|_| has_more).map(|row| row.cursor().encode());
-        Self { next_cursor, has_more }
+        Self::of(rows, has_more)
     }
 }

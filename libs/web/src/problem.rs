@@ -56,6 +56,9 @@ codes! {
     Internal = "internal", INTERNAL_SERVER_ERROR, "Internal error";
 }
 
+/// Upper bound of `fieldErrors` in one response: a request can have thousands of invalid fields.
+const FIELD_ERRORS_MAX: usize = 50;
+
 /// An error response. [`crate::frame`] renders it and adds the request id and `_meta`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Problem {
@@ -75,13 +78,14 @@ impl Problem {
         Self { code, status_override: None, detail, extra: Map::new(), retry_after_seconds: None }
     }
 
-    /// Some fields are invalid.
-    pub fn validation(errors: Vec<FieldError>) -> Self {
+    /// Some fields are invalid. The body lists the first [`FIELD_ERRORS_MAX`].
+    pub fn validation(mut errors: Vec<FieldError>) -> Self {
         let detail = match errors.as_slice() {
             [one] => one.message.clone(),
             [first, rest @ ..] => format!("{} (and {} more; see fieldErrors)", first.message, rest.len()),
             [] => "the request is invalid".to_owned(),
         };
+        errors.truncate(FIELD_ERRORS_MAX);
         Self::new(Code::ValidationFailed, detail).with("fieldErrors", json!(errors))
     }
 
@@ -246,7 +250,7 @@ struct ProblemBody {
     request_id: String,
     /// How to resolve the problem.
     hint: Option<String>,
-    /// Every invalid field.
+    /// The invalid fields, at most 50 of them.
     field_errors: Option<Vec<FieldError>>,
     /// Id of the page that already has the slug.
     existing_page_id: Option<String>,
@@ -274,6 +278,16 @@ mod tests {
         fn is_transient(&self) -> bool {
             true
         }
+    }
+
+    #[test]
+    fn a_request_with_a_thousand_invalid_fields_gets_fifty_field_errors() {
+        let error =
+            |at: usize| FieldError::new(format!("fields[{at}]"), "type", format!("field {at} is wrong"));
+        let problem = Problem::validation((0..1_000).map(error).collect());
+        let shown = problem.extra["fieldErrors"].as_array().unwrap();
+        assert_eq!((shown.len(), &shown[49]["field"]), (50, &json!("fields[49]")));
+        assert_eq!(problem.detail, "field 0 is wrong (and 999 more; see fieldErrors)");
     }
 
     #[test]

@@ -13,7 +13,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::ListResponse;
+use crate::{ListResponse, PageInfo};
 
 /// Plan and usage, on every authenticated response. Usage may be one second old.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
@@ -141,6 +141,15 @@ impl<T> Reply<T> {
     /// Creates a 200 response.
     pub fn new(body: Envelope<T>) -> Self {
         Self { body, next_cursor: None }
+    }
+}
+
+impl<T> Reply<T> {
+    /// Adds a `Link` header with the URL of the page after `page`.
+    #[must_use]
+    pub fn linked(mut self, page: &PageInfo) -> Self {
+        self.next_cursor.clone_from(&page.next_cursor);
+        self
     }
 }
 

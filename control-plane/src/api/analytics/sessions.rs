@@ -5,6 +5,7 @@ use chrono::{DateTime, Utc};
 use domain::analytics::{
     ACTIVE_FOR, PAGE_DEFAULT, PAGE_MAX, Range, RawDays, RawVisitsQuery, hash, parse_visits_query,
 };
+use domain::{ListBudget, json_bytes};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -96,7 +97,8 @@ pub(super) struct SessionListResponse {
     sessions: Vec<Session>,
     /// Number of visits that match, over all pages of the list.
     total: u64,
-    /// Whether there are more visits after these.
+    /// Whether there are more visits after these. The list ends at about 1 MiB, so the next `offset` is this one plus the
+    /// number of visits here.
     has_more: bool,
 }
 
@@ -157,8 +159,10 @@ pub(super) async fn sessions(
     let offset = u64::from(filter.offset);
     let found =
         run_query(&app, &call, site.id, |questions| async move { questions.visits(&filter).await }).await?;
-    let shown = offset + u64::try_from(found.visits.len()).unwrap_or_default();
-    let sessions: Vec<Session> = found.visits.into_iter().map(|visit| view(site.id, visit)).collect();
+    let mut budget = ListBudget::new(i64::try_from(found.visits.len()).unwrap_or(i64::MAX));
+    let sessions = found.visits.into_iter().map(|visit| view(site.id, visit));
+    let sessions: Vec<Session> = sessions.take_while(|session| budget.admits(json_bytes(session))).collect();
+    let shown = offset + u64::try_from(sessions.len()).unwrap_or_default();
     let has_more = !sessions.is_empty() && shown < found.total;
     Ok(call.reply(SessionListResponse { sessions, total: found.total, has_more }))
 }

@@ -44,9 +44,9 @@ async fn list(
     let mut conn = store::acquire(&app.db).await?;
     let filter =
         call.list_filter_in(&mut conn, Resource::Forms, &query.pagination(), query.folder_id).await?;
-    let mut rows = store::forms::list_forms(&mut conn, call.account_id, &filter).await?;
-    let page = PageInfo::truncate(&mut rows, filter.limit);
-    let forms = views(&call, &app, &mut conn, rows).await?;
+    let found = store::forms::list_forms(&mut conn, call.account_id, &filter).await?;
+    let page = PageInfo::of(&found.rows, found.has_more);
+    let forms = views(&call, &app, &mut conn, found.rows).await?;
     Ok(call.reply(FormListResponse { forms, page }).paginated())
 }
 

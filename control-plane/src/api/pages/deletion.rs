@@ -2,13 +2,14 @@
 
 use axum::extract::State;
 use contract::Change;
+use domain::entries::ARCHIVES_BYTES_MAX;
 use domain::scopes::Resource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use store::credentials::find_name;
 use store::usage::{self, Counter};
 use uuid::Uuid;
-use web::{Deletion, Json, Path, Problem, Reply};
+use web::{Code, Deletion, Json, Path, Problem, Reply};
 
 use super::checks::check_count;
 use crate::App;
@@ -106,6 +107,14 @@ async fn delete_one(call: &Call<scope::PagesDelete>, app: &App, id: Uuid) -> Res
     let by = find_name(&mut tx, account_id, &call.caller.credential).await?;
     let archive_id = app.rng.uuid_v7(now);
     let archived = store::archives::insert_archive(&mut tx, account_id, id, archive_id, &by, now).await?;
+    if archived > 0 && store::archives::sum_bytes(&mut tx, account_id).await? > ARCHIVES_BYTES_MAX {
+        let detail = format!(
+            "the page's entries would be archived, and the archives of an account hold at most {} MB",
+            ARCHIVES_BYTES_MAX >> 20
+        );
+        let hint = "delete its entries first, or wait until older archives end: each is kept for 90 days";
+        return Err(Problem::new(Code::Conflict, detail).hint(hint));
+    }
     let gone = store::pages::delete_page(&mut tx, account_id, id).await?;
     let (subdomain_id, slug) = gone.ok_or_else(|| Problem::not_found("page"))?;
     usage::release(&mut tx, account_id, Counter::Projects).await?;

@@ -2,12 +2,14 @@
 
 use chrono::{DateTime, SecondsFormat, Utc};
 use contract::Change;
+use domain::entries::ENTRIES_MAX;
 use domain::pages::Content;
 use domain::rendering::{self, Source};
 use http::HeaderMap;
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
+use store::{ListPage, Listed};
 use store::entries::Entry;
 use store::pages::{Page, PageSummary};
 use uuid::Uuid;
@@ -52,11 +54,13 @@ pub(super) struct PageDetailView {
     css: Option<String>,
     /// HTML of one entry; null for none.
     entry_template: Option<String>,
-    /// Newest first.
+    /// Newest first, up to about 1 MiB.
     entries: Vec<EntryView>,
     /// How many of the entries the page shows: the newest whose HTML fits into 4 MB, or none without
     /// `<!-- service:entries -->`.
     entries_rendered: usize,
+    /// Whether the page has more entries than these: `GET /api/pages/{id}/entries` lists all of them.
+    has_more_entries: bool,
     /// Your own data.
     metadata: Value,
     subdomain_id: Uuid,
@@ -90,12 +94,23 @@ impl PageView {
 }
 
 impl PageDetailView {
-    fn new(app: &App, page: Page, entries: Vec<Entry>, entries_rendered: usize) -> Self {
+    fn new(app: &App, page: Page, entries: ListPage<Entry>, entries_rendered: usize) -> Self {
         let Page { summary, subdomain_id, content } = page;
         let Content { html, css, entry_template, metadata, .. } = content;
-        let entries = entries.into_iter().map(EntryView::new).collect();
+        let has_more_entries = entries.has_more;
+        let entries = entries.rows.into_iter().map(EntryView::new).collect();
         let page = PageView::new(app, summary);
-        Self { page, html, css, entry_template, entries, entries_rendered, metadata, subdomain_id }
+        Self {
+            page,
+            html,
+            css,
+            entry_template,
+            entries,
+            entries_rendered,
+            has_more_entries,
+            metadata,
+            subdomain_id,
+        }
     }
 }
 
@@ -150,26 +165,27 @@ async fn detail<S>(
     conn: &mut store::Conn,
     page: store::pages::Page,
 ) -> Result<(HeaderMap, PageDetailView), Problem> {
-    let entries = store::entries::list_entries(conn, call.account_id, page.summary.id).await?;
+    let (account_id, page_id, limit) = (call.account_id, page.summary.id, i64::from(ENTRIES_MAX));
+    let entries = store::entries::list_entries(conn, account_id, page_id, None, limit).await?;
     let tag = etag(page.summary.updated_at);
-    if entries.is_empty() {
+    if entries.rows.is_empty() {
         return Ok((tag, PageDetailView::new(app, page, entries, 0)));
     }
-    let counted = tokio::task::spawn_blocking(move || count_rendered(page, entries)).await;
-    let (page, entries, count) = counted.map_err(|error| {
+    let mut data: Vec<Value> = entries.rows.iter().map(|entry| entry.data.clone()).collect();
+    let mut last = entries.rows.last().filter(|_| entries.has_more).map(Entry::cursor);
+    while let Some(after) = last {
+        let more = store::entries::list_entries(conn, account_id, page_id, Some(after), limit).await?;
+        last = more.rows.last().filter(|_| more.has_more).map(Entry::cursor);
+        data.extend(more.rows.into_iter().map(|entry| entry.data));
+    }
+    let (html, entry_template) = (page.content.html.clone(), page.content.entry_template.clone());
+    let counted = tokio::task::spawn_blocking(move || {
+        let entry_template = entry_template.as_deref();
+        rendering::rendered_entries(Source { html: &html, css: None, entry_template, entries: &data })
+    });
+    let count = counted.await.map_err(|error| {
         tracing::error!(%error, "the entries of a page can't be counted");
         Problem::nothing_changed()
     })?;
     Ok((tag, PageDetailView::new(app, page, entries, count)))
-}
-
-/// Counts the entries that the page shows. Rendering them takes milliseconds.
-fn count_rendered(page: Page, mut entries: Vec<Entry>) -> (Page, Vec<Entry>, usize) {
-    let data: Vec<Value> = entries.iter_mut().map(|entry| entry.data.take()).collect();
-    let (html, entry_template) = (&*page.content.html, page.content.entry_template.as_deref());
-    let count = rendering::rendered_entries(Source { html, css: None, entry_template, entries: &data });
-    for (entry, data) in entries.iter_mut().zip(data) {
-        entry.data = data;
-    }
-    (page, entries, count)
 }

@@ -39,8 +39,8 @@ enum SubmissionStatusFilter {
 }
 
 impl SubmissionsQuery {
-    /// Returns the filter and the page size.
-    pub(super) fn read(self) -> Result<(SubmissionFilter, i64), Problem> {
+    /// Returns the filter.
+    pub(super) fn read(self) -> Result<SubmissionFilter, Problem> {
         let (limit, after) = self.pagination().read()?;
         let mut errors = Vec::new();
         if self.search.as_ref().is_some_and(|search| search.chars().count() > SEARCH_CHARS_MAX) {
@@ -76,7 +76,7 @@ impl SubmissionsQuery {
             SubmissionStatusFilter::All => None,
         };
         let search = self.search.filter(|search| !search.trim().is_empty());
-        Ok((SubmissionFilter { search, from, until, answer, status, after, limit: limit + 1 }, limit))
+        Ok(SubmissionFilter { search, from, until, answer, status, after, limit })
     }
 }
 

@@ -37,11 +37,11 @@ async fn list(
     Path(form_id): Path<Uuid>,
     Query(query): Query<SubmissionsQuery>,
 ) -> Result<Reply<SubmissionListResponse>, Problem> {
-    let (sought, limit) = query.read()?;
+    let sought = query.read()?;
     let mut tx = store::begin(&app.db).await?;
     call.check_id(&mut tx, Resource::Forms, form_id).await?;
-    let mut rows = store::submissions::list_submissions(&mut tx, call.account_id, form_id, &sought).await?;
-    let page = PageInfo::truncate(&mut rows, limit);
-    let submissions = SubmissionView::list(&mut tx, call.account_id, rows).await?;
+    let found = store::submissions::list_submissions(&mut tx, call.account_id, form_id, &sought).await?;
+    let page = PageInfo::of(&found.rows, found.has_more);
+    let submissions = SubmissionView::list(&mut tx, call.account_id, found.rows).await?;
     Ok(call.reply(SubmissionListResponse { submissions, page }).paginated())
 }

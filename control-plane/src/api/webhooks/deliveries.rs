@@ -75,12 +75,11 @@ async fn list(
     Query(query): Query<DeliveriesQuery>,
 ) -> Result<Reply<DeliveryListResponse>, Problem> {
     let (limit, after) = query.pagination().read()?;
-    let filter =
-        DeliveryFilter { id: None, state: query.status.map(DeliveryStatus::as_str), after, limit: limit + 1 };
+    let filter = DeliveryFilter { id: None, state: query.status.map(DeliveryStatus::as_str), after, limit };
     let mut conn = store::acquire(&app.db).await?;
     check_deliveries(&call, &mut conn, webhook_id).await?;
-    let rows = deliveries::list_deliveries(&mut conn, call.account_id, webhook_id, &filter).await?;
-    Ok(call.list(rows, limit, view))
+    let page = deliveries::list_deliveries(&mut conn, call.account_id, webhook_id, &filter).await?;
+    Ok(call.list_page(page, view))
 }
 
 /// Sends delivered ones again too; receivers can recognize them by their id.

@@ -125,10 +125,10 @@ async fn list(
 ) -> Result<Reply<WebhookListResponse>, Problem> {
     let filter = call.list_filter(Resource::Webhooks, &pagination)?;
     let mut conn = store::acquire(&app.db).await?;
-    let mut rows = store::webhooks::list_webhooks(&mut conn, call.account_id, &filter).await?;
-    let page = PageInfo::truncate(&mut rows, filter.limit);
-    let mut webhooks = Vec::with_capacity(rows.len());
-    for row in rows {
+    let found = store::webhooks::list_webhooks(&mut conn, call.account_id, &filter).await?;
+    let page = PageInfo::of(&found.rows, found.has_more);
+    let mut webhooks = Vec::with_capacity(found.rows.len());
+    for row in found.rows {
         webhooks.push(visible_view(&app, &call, &mut conn, row).await?);
     }
     Ok(call.reply(WebhookListResponse { webhooks, page }).paginated())

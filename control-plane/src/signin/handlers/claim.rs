@@ -4,6 +4,7 @@
 use axum::body::Bytes;
 use axum::extract::State;
 use axum::response::Response;
+use domain::Listed;
 use domain::claims::is_open;
 use http::StatusCode;
 use serde_json::json;
@@ -22,8 +23,8 @@ use crate::signin::session::{OptionalSession, SignedIn};
 use crate::signin::templates::{Notice, redirect};
 use crate::signin::token;
 
-/// The page lists every key, so that each can be revoked.
-const ALL_KEYS: i64 = i64::MAX;
+/// Keys read at a time. The page lists every key, so that each can be revoked.
+const BATCH: i64 = 200;
 
 /// The reason why a link can't be used to claim.
 enum Unclaimable {
@@ -56,8 +57,15 @@ pub(in crate::signin) async fn show(
         return Ok(app.signin.templates.show(StatusCode::OK, "claim.html", &context));
     };
     let now = app.clock.now();
-    let mut keys = keys::list_keys(&mut conn, trial.account_id, None, ALL_KEYS).await?;
-    keys.retain(|key| key.expires_at.is_none_or(|at| at > now));
+    let (mut keys, mut after) = (Vec::new(), None);
+    loop {
+        let batch = keys::list_keys(&mut conn, trial.account_id, after, BATCH).await?;
+        after = batch.rows.last().map(Listed::cursor);
+        keys.extend(batch.rows.into_iter().filter(|key| key.expires_at.is_none_or(|at| at > now)));
+        if !batch.has_more {
+            break;
+        }
+    }
     let key_context = |key: keys::Key| {
         let used = key.last_used_at.map(|at| at.format("%-d %B %Y, %H:%M UTC").to_string());
         json!({ "id": key.id, "prefix": key.shown_prefix, "label": key.label, "lastUsed": used })

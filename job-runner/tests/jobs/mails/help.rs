@@ -27,6 +27,7 @@ impl Account {
             email: email.map(str::to_owned),
             url: Some("https://site.example/about".to_owned()),
             severity: Some("High"),
+            mailed: true,
             created_at: now(),
         };
         let mut conn = store::acquire(&self.database.db).await.unwrap();

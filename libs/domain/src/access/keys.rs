@@ -12,6 +12,8 @@ use crate::{FieldError, base62};
 
 /// Maximum length of a key's label, in characters.
 pub const LABEL_CHARS_MAX: usize = 80;
+/// Maximum number of an account's keys that are not revoked.
+pub const KEYS_MAX: i64 = 1_000;
 /// Maximum lifetime of a key that expires.
 pub const LIFETIME_MAX: TimeDelta = TimeDelta::days(90);
 

@@ -8,6 +8,8 @@ use crate::FieldError;
 use crate::answers::is_email;
 use crate::field_error::check_length;
 
+/// Help requests of an account that are mailed to the operator in one hour. Further ones are only stored.
+pub const MAILS_PER_HOUR_MAX: i64 = 5;
 /// Maximum length of a subject, in characters.
 pub const SUBJECT_CHARS_MAX: usize = 200;
 /// Maximum length of a message, in characters.

@@ -6,12 +6,14 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
-use crate::FieldError;
 use crate::field_error::check_length;
 use crate::patterns::{MAX_PATTERN, Pattern};
+use crate::{FieldError, json_bytes};
 
 /// Maximum number of fields of one form.
 pub const MAX_FIELDS: usize = 100;
+/// Maximum size of all fields of a form, as JSON.
+pub const FIELDS_BYTES_MAX: usize = 256 << 10;
 /// Maximum length of one answer, in characters, whatever the field allows.
 pub const MAX_TEXT: usize = 20_000;
 /// Maximum number of options of one field.
@@ -132,6 +134,13 @@ pub fn check(fields: &[Field]) -> Vec<FieldError> {
     let mut errors = Vec::new();
     if fields.is_empty() || fields.len() > MAX_FIELDS {
         errors.push(FieldError::new("fields", "count", format!("a form needs 1 to {MAX_FIELDS} fields")));
+    }
+    let bytes = json_bytes(fields);
+    if bytes > FIELDS_BYTES_MAX {
+        let max = FIELDS_BYTES_MAX >> 10;
+        let message =
+            format!("the fields of a form may have at most {max} KB as JSON, these have {bytes} bytes");
+        errors.push(FieldError::new("fields", "too_large", message));
     }
     let mut earlier = BTreeSet::new();
     for (at, field) in fields.iter().enumerate() {

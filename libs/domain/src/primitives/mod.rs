@@ -3,5 +3,6 @@
 pub mod base62;
 pub mod cursor;
 pub mod field_error;
+pub mod list_budget;
 pub mod timestamps;
 pub mod transient;

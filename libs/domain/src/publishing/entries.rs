@@ -10,7 +10,7 @@ mod value_text;
 
 use serde_json::{Map, Value};
 
-use crate::FieldError;
+use crate::{FieldError, json_bytes};
 
 pub use template::{RENDERED_BYTES_MAX, RenderedEntries, Template};
 use value_text::value_text;
@@ -19,6 +19,8 @@ use value_text::value_text;
 pub const ENTRIES_MAX: i32 = 500;
 /// Maximum size of an entry's data, as JSON.
 pub const DATA_BYTES_MAX: usize = 16 * 1024;
+/// Maximum size of all archives of an account: their entries as JSON, 100 bytes more for each, and their templates.
+pub const ARCHIVES_BYTES_MAX: i64 = 64 << 20;
 /// Regular expression of a placeholder's name.
 pub const PLACEHOLDER_PATTERN: &str = "^[A-Za-z0-9_.-]{1,64}$";
 
@@ -41,24 +43,7 @@ pub fn check_data(data: &Map<String, Value>) -> Vec<FieldError> {
 
 /// Returns whether the data exceeds the maximum size of an entry.
 pub fn is_too_large(data: &Map<String, Value>) -> bool {
-    let mut counter = Counter(0);
-    // The counter never fails.
-    let counted = serde_json::to_writer(&mut counter, data);
-    counted.is_err() || counter.0 > DATA_BYTES_MAX
-}
-
-/// A writer that counts bytes.
-struct Counter(usize);
-
-impl std::io::Write for Counter {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0 += bytes.len();
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
-    }
+    json_bytes(data) > DATA_BYTES_MAX
 }
 
 #[cfg(test)]

@@ -1,11 +1,11 @@
 //! Requests for help from the operator, stored and mailed.
 
 use chrono::{DateTime, Utc};
-use sqlx::{query, query_as};
+use sqlx::{query, query_as, query_scalar};
 use uuid::Uuid;
 
 use crate::mails::{Kind, insert_mail};
-use crate::{Conn, Error};
+use crate::{Conn, Error, usage};
 
 /// A help request to store.
 #[derive(Debug)]
@@ -19,6 +19,8 @@ pub struct NewHelpRequest {
     /// The page it is about.
     pub url: Option<String>,
     pub severity: Option<&'static str>,
+    /// Whether the operator gets a mail about it.
+    pub mailed: bool,
     pub created_at: DateTime<Utc>,
 }
 
@@ -36,15 +38,30 @@ pub struct HelpRequest {
     pub created_at: DateTime<Utc>,
 }
 
-/// Inserts a help request and the mail about it.
+/// Returns how many help requests of the account since `since` were mailed. Locks the account's usage until the end of
+/// the transaction, so that concurrent requests are counted one after the other.
+pub async fn count_mailed(conn: &mut Conn, account_id: Uuid, since: DateTime<Utc>) -> Result<i64, Error> {
+    usage::lock(conn, account_id).await?;
+    let count = query_scalar!(
+        r#"select count(*) as "count!" from help_requests where account_id = $1 and created_at > $2 and mailed"#,
+        account_id,
+        since,
+    )
+    .fetch_one(conn)
+    .await?;
+    Ok(count)
+}
+
+/// Inserts a help request, and the mail about it if `help.mailed`.
 pub async fn insert_help_request(
     conn: &mut Conn,
     account_id: Uuid,
     help: &NewHelpRequest,
 ) -> Result<(), Error> {
     query!(
-        "insert into help_requests (id, account_id, category, subject, message, email, url, severity, created_at)
-         values ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
+        "insert into help_requests (id, account_id, category, subject, message, email, url, severity, created_at,
+                                    mailed)
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)",
         help.id,
         account_id,
         help.category,
@@ -54,10 +71,14 @@ pub async fn insert_help_request(
         help.url,
         help.severity,
         help.created_at,
+        help.mailed,
     )
     .execute(&mut *conn)
     .await?;
-    insert_mail(conn, account_id, Kind::Help, help.id, help.created_at).await
+    if help.mailed {
+        insert_mail(conn, account_id, Kind::Help, help.id, help.created_at).await?;
+    }
+    Ok(())
 }
 
 /// Returns a help request of the account.

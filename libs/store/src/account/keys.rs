@@ -7,11 +7,12 @@ use domain::Cursor;
 use domain::restrictions::Restrictions;
 use domain::scopes::ScopeSet;
 use sqlx::types::Json;
-use sqlx::{query, query_as};
+use sqlx::{query, query_as, query_scalar};
 use uuid::Uuid;
 
 use crate::credentials::{read_restrictions, read_scopes};
-use crate::{Conn, Error};
+use crate::list_filter::collect_page;
+use crate::{Conn, Error, ListPage};
 
 /// A key to store.
 #[derive(Debug)]
@@ -123,6 +124,17 @@ pub async fn lock_keys(conn: &mut Conn, account_id: Uuid) -> Result<(), Error> {
     Ok(())
 }
 
+/// Returns the number of keys of the account that are not revoked. The caller must hold [`lock_keys`].
+pub async fn count_keys(conn: &mut Conn, account_id: Uuid) -> Result<i64, Error> {
+    let count = query_scalar!(
+        r#"select count(*) as "count!" from api_keys where account_id = $1 and revoked_at is null"#,
+        account_id,
+    )
+    .fetch_one(conn)
+    .await?;
+    Ok(count)
+}
+
 /// Returns a working key of the account and locks it against rotation and revocation.
 pub async fn lock_key(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<Option<Key>, Error> {
     let row = query_as!(
@@ -139,13 +151,21 @@ pub async fn lock_key(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<Opt
     row.map(Key::try_from).transpose()
 }
 
-/// Returns up to `limit` working keys after `after`, oldest first.
+/// Bytes of an id in a list of resources.
+const ID_BYTES: usize = 39;
+
+/// Returns the approximate size of a key in a list.
+pub fn listed_bytes(key: &Key) -> usize {
+    ID_BYTES * key.restrictions.ids.values().map(BTreeSet::len).sum::<usize>()
+}
+
+/// Returns a page of up to `limit` working keys after `after`, oldest first.
 pub async fn list_keys(
     conn: &mut Conn,
     account_id: Uuid,
     after: Option<Cursor>,
     limit: i64,
-) -> Result<Vec<Key>, Error> {
+) -> Result<ListPage<Key>, Error> {
     let rows = query_as!(
         KeyRow,
         r#"select id, shown_prefix, label, scopes, folder_id,
@@ -158,11 +178,13 @@ pub async fn list_keys(
         account_id,
         after.map(|after| after.created_at),
         after.map(|after| after.id).unwrap_or_default(),
-        limit,
+        limit.saturating_add(1),
     )
-    .fetch_all(conn)
-    .await?;
-    rows.into_iter().map(Key::try_from).collect()
+    .fetch(conn);
+    let bytes_of = |row: &KeyRow| ID_BYTES * row.resource_ids.values().map(BTreeSet::len).sum::<usize>();
+    let page = collect_page(rows, limit, bytes_of).await?;
+    let rows = page.rows.into_iter().map(Key::try_from).collect::<Result<_, _>>()?;
+    Ok(ListPage { rows, has_more: page.has_more })
 }
 
 /// Replaces the secret of a key in one step; everything else about the key stays.

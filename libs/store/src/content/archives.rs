@@ -9,6 +9,9 @@ use crate::list_filter::list_rows;
 use crate::pages::{PageChange, lock_page, update_page};
 use crate::{Conn, Error, ListFilter};
 
+/// What an archived entry counts beside its data.
+const ENTRY_BYTES: i32 = 100;
+
 /// An archive without its entries, as in a list.
 #[derive(Debug, Clone)]
 pub struct Archive {
@@ -65,14 +68,18 @@ pub async fn insert_archive(
     lock_page(conn, account_id, page_id).await?;
     let inserted = query!(
         "insert into entry_archives (id, account_id, page_id, slug, subdomain_id, folder_id, entry_template,
-                                     deleted_by, created_at)
-         select $3, account_id, id, slug, subdomain_id, folder_id, entry_template, $4, $5 from pages
+                                     deleted_by, created_at, bytes)
+         select $3, account_id, id, slug, subdomain_id, folder_id, entry_template, $4, $5,
+                coalesce(octet_length(entry_template), 0)
+                + (select coalesce(sum(octet_length(data::text) + $6::integer), 0) from page_entries where page_id = $2)
+         from pages
          where account_id = $1 and id = $2 and entry_count > 0",
         account_id,
         page_id,
         id,
         deleted_by,
         now,
+        ENTRY_BYTES,
     )
     .execute(&mut *conn)
     .await?;
@@ -89,6 +96,17 @@ pub async fn insert_archive(
     .execute(conn)
     .await?;
     Ok(archived.rows_affected())
+}
+
+/// Returns the size of all archives of the account.
+pub async fn sum_bytes(conn: &mut Conn, account_id: Uuid) -> Result<i64, Error> {
+    let bytes = query_scalar!(
+        r#"select coalesce(sum(bytes), 0)::bigint as "bytes!" from entry_archives where account_id = $1"#,
+        account_id,
+    )
+    .fetch_one(conn)
+    .await?;
+    Ok(bytes)
 }
 
 /// Returns the account's archives, oldest first. The filter's folder and ids are those of the deleted pages.

@@ -2,11 +2,13 @@
 
 use chrono::{DateTime, Utc};
 use domain::entries::ENTRIES_MAX;
+use domain::{Cursor, json_bytes};
 use serde_json::Value;
 use sqlx::{query, query_as, query_scalar};
 use uuid::Uuid;
 
-use crate::{Conn, Error};
+use crate::list_filter::collect_page;
+use crate::{Conn, Error, ListPage};
 
 /// An entry to store.
 #[derive(Debug)]
@@ -97,18 +99,36 @@ async fn find_rejection(conn: &mut Conn, account_id: Uuid, page_id: Uuid) -> Res
     })
 }
 
-/// Returns the entries of a page, newest first. A page has at most 500.
-pub async fn list_entries(conn: &mut Conn, account_id: Uuid, page_id: Uuid) -> Result<Vec<Entry>, Error> {
+/// Returns a page of the entries of a page, newest first: those after `after`, at most `limit`.
+pub async fn list_entries(
+    conn: &mut Conn,
+    account_id: Uuid,
+    page_id: Uuid,
+    after: Option<Cursor>,
+    limit: i64,
+) -> Result<ListPage<Entry>, Error> {
     let entries = query_as!(
         Entry,
-        "select id, data, created_at from page_entries where account_id = $1 and page_id = $2
-         order by created_at desc, id desc",
+        "select id, data, created_at from page_entries
+         where account_id = $1 and page_id = $2 and ($3::timestamptz is null or (created_at, id) < ($3, $4))
+         order by created_at desc, id desc limit $5::bigint + 1",
         account_id,
         page_id,
+        after.map(|after| after.created_at),
+        after.map(|after| after.id),
+        limit,
     )
-    .fetch_all(conn)
-    .await?;
-    Ok(entries)
+    .fetch(conn);
+    collect_page(entries, limit, |entry| json_bytes(&entry.data)).await
+}
+
+/// Returns the number of entries of a page; 0 if there is no such page.
+pub async fn count_entries(conn: &mut Conn, account_id: Uuid, page_id: Uuid) -> Result<i32, Error> {
+    let count =
+        query_scalar!("select entry_count from pages where account_id = $1 and id = $2", account_id, page_id)
+            .fetch_optional(conn)
+            .await?;
+    Ok(count.unwrap_or_default())
 }
 
 /// Deletes an entry. Returns the location of its page, or `None` if there is no such entry.

@@ -5,7 +5,8 @@ use domain::Cursor;
 use sqlx::query_as;
 use uuid::Uuid;
 
-use crate::{Conn, Error};
+use crate::list_filter::collect_page;
+use crate::{Conn, Error, ListPage};
 
 /// A delivery with its last attempt.
 #[derive(Debug, Clone)]
@@ -45,13 +46,13 @@ pub struct DeliveryFilter<'a> {
     pub limit: i64,
 }
 
-/// Returns the deliveries of a webhook, newest first.
+/// Returns a page of the deliveries of a webhook, newest first.
 pub async fn list_deliveries(
     conn: &mut Conn,
     account_id: Uuid,
     webhook_id: Uuid,
     filter: &DeliveryFilter<'_>,
-) -> Result<Vec<Delivery>, Error> {
+) -> Result<ListPage<Delivery>, Error> {
     let deliveries = query_as!(
         Delivery,
         r#"select d.id, d.event, d.submission_id, d.state, d.attempts, d.next_attempt_at, d.created_at, d.finished_at,
@@ -71,11 +72,10 @@ pub async fn list_deliveries(
         filter.state,
         filter.after.map(|after| after.created_at),
         filter.after.map(|after| after.id).unwrap_or_default(),
-        filter.limit,
+        filter.limit.saturating_add(1),
     )
-    .fetch_all(conn)
-    .await?;
-    Ok(deliveries)
+    .fetch(conn);
+    collect_page(deliveries, filter.limit, |row| row.response_body.as_ref().map_or(0, String::len)).await
 }
 
 /// Returns a delivery of a webhook.
@@ -86,5 +86,5 @@ pub async fn find_delivery(
     id: Uuid,
 ) -> Result<Option<Delivery>, Error> {
     let filter = DeliveryFilter { id: Some(id), state: None, after: None, limit: 1 };
-    Ok(list_deliveries(conn, account_id, webhook_id, &filter).await?.pop())
+    Ok(list_deliveries(conn, account_id, webhook_id, &filter).await?.rows.pop())
 }

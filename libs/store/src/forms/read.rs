@@ -3,14 +3,17 @@
 use chrono::{DateTime, Utc};
 use domain::fields::Field;
 use domain::forms::{Settings, SpamGuard};
+use domain::json_bytes;
 use domain::plans::Plan;
 use domain::submissions::SubmissionEvent;
+use futures::TryStreamExt;
 use sqlx::query;
 use sqlx::types::Json;
 use uuid::Uuid;
 
 use crate::accounts::read_plan;
-use crate::{Conn, Error, ListFilter};
+use crate::list_filter::collect_page;
+use crate::{Conn, Error, ListFilter, ListPage};
 
 /// A form, as stored and as its owner sees it.
 #[derive(Debug, Clone)]
@@ -146,8 +149,12 @@ pub async fn find_form(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<Op
     Ok(row.map(|row| form!(row)))
 }
 
-/// Returns the account's forms, oldest first.
-pub async fn list_forms(conn: &mut Conn, account_id: Uuid, filter: &ListFilter) -> Result<Vec<Form>, Error> {
+/// Returns a page of the account's forms, oldest first.
+pub async fn list_forms(
+    conn: &mut Conn,
+    account_id: Uuid,
+    filter: &ListFilter,
+) -> Result<ListPage<Form>, Error> {
     let rows = query!(
         r#"select id, folder_id, name, fields as "fields: Json<Vec<Field>>", success_message, submit_label, redirect_url,
                   closes_at, max_submissions, unique_by, public_results, auto_entry_page_id, spam_honeypot,
@@ -166,9 +173,9 @@ pub async fn list_forms(conn: &mut Conn, account_id: Uuid, filter: &ListFilter) 
         filter.after.map(|after| after.id),
         filter.limit,
     )
-    .fetch_all(conn)
-    .await?;
-    Ok(rows.into_iter().map(|row| form!(row)).collect())
+    .fetch(conn)
+    .map_ok(|row| form!(row));
+    collect_page(rows, filter.limit, |form| json_bytes(&form.fields)).await
 }
 
 /// Returns the form at a public URL. Takes no account, because visitors have none.

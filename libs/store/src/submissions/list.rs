@@ -1,15 +1,17 @@
 //! Searches submissions.
 
 use chrono::{DateTime, Utc};
-use domain::Cursor;
 use domain::answers::Answers;
 use domain::submissions::Status;
+use domain::{Cursor, json_bytes};
+use futures::TryStreamExt;
 use sqlx::types::Json;
 use sqlx::{query, query_as};
 use uuid::Uuid;
 
 use super::read::{Submission, SubmissionRow};
-use crate::{Conn, Error};
+use crate::list_filter::collect_page;
+use crate::{Conn, Error, ListPage};
 
 /// Filter of a submission list.
 #[derive(Debug, Clone, Default)]
@@ -28,13 +30,13 @@ pub struct SubmissionFilter {
     pub limit: i64,
 }
 
-/// Returns submissions of a form, newest first. Must run in a transaction.
+/// Returns a page of the submissions of a form, newest first. Must run in a transaction.
 pub async fn list_submissions(
     conn: &mut Conn,
     account_id: Uuid,
     form_id: Uuid,
     filter: &SubmissionFilter,
-) -> Result<Vec<Submission>, Error> {
+) -> Result<ListPage<Submission>, Error> {
     // A generic plan would read the whole form even if an index knows the term.
     query!("select set_config('plan_cache_mode', 'force_custom_plan', true)").fetch_one(&mut *conn).await?;
     let (field, value) = filter.answer.as_ref().map(|(field, value)| (field, value)).unzip();
@@ -64,9 +66,12 @@ pub async fn list_submissions(
         field,
         value,
         number.map(|number| number.to_string()),
-        filter.limit,
+        filter.limit.saturating_add(1),
     )
-    .fetch_all(conn)
-    .await?;
-    rows.into_iter().map(Submission::try_from).collect()
+    .fetch(conn)
+    .map_ok(Submission::try_from);
+    let bytes_of = |row: &Result<Submission, Error>| row.as_ref().map_or(0, |row| json_bytes(&row.payload));
+    let page = collect_page(rows, filter.limit, bytes_of).await?;
+    let rows = page.rows.into_iter().collect::<Result<_, _>>()?;
+    Ok(ListPage { rows, has_more: page.has_more })
 }

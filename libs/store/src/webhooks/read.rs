@@ -4,8 +4,8 @@ use chrono::{DateTime, Utc};
 use serde_json::Value;
 use uuid::Uuid;
 
-use crate::list_filter::list_rows;
-use crate::{Conn, Error, ListFilter};
+use crate::list_filter::{collect_page, list_query};
+use crate::{Conn, Error, ListFilter, ListPage};
 
 /// A webhook as its owner sees it, with its URL still encrypted.
 #[derive(Debug, Clone)]
@@ -40,18 +40,20 @@ pub struct Webhook {
 /// Returns a webhook of the account.
 pub async fn find_webhook(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<Option<Webhook>, Error> {
     let filter = ListFilter { ids: Some(vec![id]), limit: 1, ..ListFilter::default() };
-    Ok(list_webhooks(conn, account_id, &filter).await?.pop())
+    Ok(list_webhooks(conn, account_id, &filter).await?.rows.pop())
 }
 
-/// Returns the account's webhooks, oldest first.
+/// Bytes of a form's id in a list.
+const ID_BYTES: usize = 39;
+
+/// Returns a page of the account's webhooks, oldest first.
 pub async fn list_webhooks(
     conn: &mut Conn,
     account_id: Uuid,
     filter: &ListFilter,
-) -> Result<Vec<Webhook>, Error> {
-    Ok(list_rows!(
+) -> Result<ListPage<Webhook>, Error> {
+    let rows = list_query!(
         Webhook,
-        conn,
         account_id,
         filter,
         r#"select id, sealed_url, events, description, field_mapping, all_forms, template, telegram_chat_id, is_active,
@@ -64,5 +66,9 @@ pub async fn list_webhooks(
              and ($3::uuid[] is null or id = any($3))
              and ($4::timestamptz is null or (created_at, id) > ($4, $5))
            order by created_at, id limit $6::bigint + 1"#
-    )?)
+    );
+    let bytes_of = |row: &Webhook| {
+        row.form_ids.len() * ID_BYTES + row.field_mapping.as_ref().map_or(0, domain::json_bytes)
+    };
+    collect_page(rows.fetch(conn), filter.limit, bytes_of).await
 }
