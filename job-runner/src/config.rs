@@ -132,6 +132,8 @@ pub(crate) struct Purge {
     #[serde(with = "service::config::duration")]
     pub(crate) second_pass_after: Duration,
     #[serde(with = "service::config::duration")]
+    pub(crate) name_retention: Duration,
+    #[serde(with = "service::config::duration")]
     pub(crate) retry_interval: Duration,
     #[serde(with = "service::config::duration")]
     pub(crate) erase_interval: Duration,

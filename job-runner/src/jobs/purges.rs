@@ -57,6 +57,7 @@ async fn delete_trial(state: &JobState, account_id: Uuid, rounds: &Rounds) -> an
             store::commit(tx).await?;
             continue;
         }
+        purges::rest_names(&mut tx, account_id, now, now + state.purge.name_retention).await?;
         purges::delete_account(&mut tx, account_id, now).await?;
         store::commit(tx).await?;
         metrics::counter("job_runner_trials_purged_total").add(1, &[]);

@@ -8,6 +8,7 @@ use serde_json::json;
 use sqlx::Row;
 use store::accounts::{NewTrial, find_account, insert_trial, list_cached_items};
 use store::purges::{EventPurge, delete_account, delete_bulk, list_expired, lock_expired};
+use store::subdomain_names::reserve_name;
 use store::subdomains::insert_subdomain;
 use store::{Conn, outbox, purges};
 use uuid::Uuid;
@@ -199,6 +200,30 @@ async fn cached_items_of_a_deleted_account_are_published_most_urgent_first() {
         assert_eq!(published.next(), Some(change));
     }
     assert_eq!(published.next(), None);
+}
+
+#[tokio::test]
+async fn a_deleted_trials_subdomain_name_is_not_given_to_a_stranger_at_once() {
+    let database = sandbox::test::database().await;
+    let mut conn = store::begin(&database.db).await.unwrap();
+    let (next, later) = (Uuid::from_u128(2), noon() + TimeDelta::days(30));
+    add_trial(&mut conn, ACCOUNT).await.unwrap();
+    add_trial(&mut conn, next).await.unwrap();
+    insert_subdomain(&mut conn, ACCOUNT, SITE, "quiet-otter", noon()).await.unwrap();
+    let renamed = "insert into former_names (name, account_id, subdomain_id, renamed_at, kept_until)
+                   values ('loud-badger', $1, $2, $3, $3 + interval '1 day')";
+    sqlx::query(renamed).bind(ACCOUNT).bind(SITE).bind(noon()).execute(&mut *conn).await.unwrap();
+    purges::rest_names(&mut conn, ACCOUNT, noon(), later).await.unwrap();
+    delete_account(&mut conn, ACCOUNT, noon()).await.unwrap();
+
+    let before = |at: DateTime<Utc>| at - TimeDelta::seconds(1);
+    for (name, kept_until) in [("quiet-otter", later), ("loud-badger", noon() + TimeDelta::days(1))] {
+        assert!(!reserve_name(&mut conn, next, name, before(kept_until)).await.unwrap(), "{name}");
+        assert!(reserve_name(&mut conn, next, name, kept_until).await.unwrap(), "{name}");
+    }
+    purges::rest_names(&mut conn, next, later, later).await.unwrap();
+    let left = sqlx::query("select count(*) from resting_names").fetch_one(&mut *conn).await.unwrap();
+    assert_eq!(left.get::<i64, _>(0), 0, "names whose time is over take no room");
 }
 
 #[tokio::test]

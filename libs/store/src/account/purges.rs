@@ -79,6 +79,37 @@ pub async fn delete_bulk(conn: &mut Conn, account_id: Uuid, limit: i64) -> Resul
     Ok(deleted + i64::try_from(submissions.rows_affected()).unwrap_or(limit))
 }
 
+/// Keeps the names of the account's subdomains, present and former, from being assigned again until `kept_until`. Also
+/// deletes some of the names whose time is over.
+pub async fn rest_names(
+    conn: &mut Conn,
+    account_id: Uuid,
+    now: DateTime<Utc>,
+    kept_until: DateTime<Utc>,
+) -> Result<(), Error> {
+    query!(
+        "delete from resting_names where name in (
+             select name from resting_names where kept_until <= $1 limit 100 for update skip locked)",
+        now,
+    )
+    .execute(&mut *conn)
+    .await?;
+    query!(
+        "insert into resting_names (name, kept_until)
+         select name, max(kept_until) from (
+             select name, $2::timestamptz as kept_until from subdomains where account_id = $1
+             union all select name, kept_until from former_names where account_id = $1 and kept_until > $3) as names
+         group by name
+         on conflict (name) do update set kept_until = greatest(resting_names.kept_until, excluded.kept_until)",
+        account_id,
+        kept_until,
+        now,
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
 /// Deletes an account with everything that refers to it, publishes the change to all caches, and schedules the deletion
 /// of its events from `now` on.
 pub async fn delete_account(conn: &mut Conn, account_id: Uuid, now: DateTime<Utc>) -> Result<(), Error> {

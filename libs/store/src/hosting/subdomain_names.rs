@@ -58,8 +58,8 @@ pub async fn list_subdomains(
     )?)
 }
 
-/// Reserves a name until the end of the transaction. Returns `false` if another account has it or gave it up recently;
-/// the account's own former names are available to it.
+/// Reserves a name until the end of the transaction. Returns `false` if another account has it or gave it up recently, or
+/// was deleted with it recently; the account's own former names are available to it.
 pub async fn reserve_name(
     conn: &mut Conn,
     account_id: Uuid,
@@ -71,6 +71,7 @@ pub async fn reserve_name(
     let taken = query_scalar!(
         r#"select exists (select from subdomains where name = $2)
                or exists (select from former_names where name = $2 and account_id <> $1 and kept_until > $3)
+               or exists (select from resting_names where name = $2 and kept_until > $3)
                as "taken!""#,
         account_id,
         name,
