@@ -15,6 +15,6 @@ pub(super) fn resource() -> Resource<App> {
 /// `GET /api/openapi.json`.
 pub(super) fn document_route(document: &OpenApi) -> Router<App> {
     let text = serde_json::to_string_pretty(document).unwrap_or_default();
-    let headers = [("content-type", "application/json"), ("cache-control", "max-age=300")];
+    let headers = [("content-type", "application/json"), ("cache-control", "no-cache")];
     Router::new().route("/api/openapi.json", get(async move || (headers, text)))
 }

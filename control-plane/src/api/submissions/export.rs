@@ -145,7 +145,8 @@ async fn send(to: &mpsc::Sender<Chunk>, chunk: Chunk, stall_timeout: Duration) -
 
 /// The header line; names of fields have letters, digits, `_` and `-` only.
 fn heading(form: &Form) -> String {
-    let guarded = |name: &str| if name.starts_with('-') { format!("'{name}") } else { name.to_owned() };
+    let guarded =
+        |name: &str| if name.starts_with('-') { format!("\"'{name}\"") } else { format!("\"{name}\"") };
     let names: Vec<String> = csv_column_names(&form.fields).into_iter().map(guarded).collect();
     names.join(",") + "\n"
 }

@@ -1,3 +1,6 @@
-//! What one account or one address can cost the others.
+//! What one account or one address can cost the others: bytes of lists, calls under way, and what is stored.
 
+mod bounds;
 mod calls;
+mod headers;
+mod lists;

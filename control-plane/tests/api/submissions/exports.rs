@@ -42,6 +42,9 @@ async fn answers_are_in_their_columns_and_formulas_are_escaped() {
         json!({"note": "\tx"}),
         json!({"note": "\rx"}),
         json!({"note": "ü 日本 a=b"}),
+        json!({"note": "＝1+1"}),
+        json!({"note": "＋1"}),
+        json!({"note": "－1", "days": ["＠x"]}),
     ];
     let mut ids = Vec::new();
     for row in &rows {
@@ -54,19 +57,24 @@ async fn answers_are_in_their_columns_and_formulas_are_escaped() {
         .unwrap();
 
     let lines = [
-        "received,,a@b.co,\"say \"\"hi\"\",\nplease\",-3.5,L,Mon; Tue,",
-        "received,,,'=1+1,12,,,\"{\"\"gone\"\": \"\"=x\"\"}\"",
-        "received,,,'+49,,,'@x,",
-        "received,,,'-1,'-1,,,",
-        "received,,,'@cmd,,,,",
-        "received,,,'\tx,,,,",
-        "received,,,\"'\rx\",,,,",
-        "received,,,ü 日本 a=b,,,,",
-        "archived,'=a,,put aside,,,,",
+        r#""received","","a@b.co","say ""hi"",
+please","-3.5","L","Mon; Tue","""#,
+        r#""received","","","'=1+1","12","","","{""gone"": ""=x""}""#,
+        r#""received","","","'+49","","","'@x","""#,
+        r#""received","","","'-1","'-1","","","""#,
+        r#""received","","","'@cmd","","","","""#,
+        "\"received\",\"\",\"\",\"'\tx\",\"\",\"\",\"\",\"\"",
+        "\"received\",\"\",\"\",\"'\rx\",\"\",\"\",\"\",\"\"",
+        r#""received","","","ü 日本 a=b","","","","""#,
+        r#""received","","","'＝1+1","","","","""#,
+        r#""received","","","'＋1","","","","""#,
+        r#""received","","","'－1","","","'＠x","""#,
+        r#""archived","'=a","","put aside","","","","""#,
     ];
-    let mut expected = "id,submittedAt,status,externalId,email,note,age,size,days,otherAnswers\n".to_owned();
+    let columns = "id,submittedAt,status,externalId,email,note,age,size,days,otherAnswers";
+    let mut expected = format!("\"{}\"\n", columns.replace(',', "\",\""));
     for (id, line) in ids.iter().zip(lines) {
-        expected += &format!("{id},2027-01-30T10:00:00.500Z,{line}\n");
+        expected += &format!("\"{id}\",\"2027-01-30T10:00:00.500Z\",{line}\n");
     }
     assert_eq!(export(&api, &key, form).await, expected);
 
@@ -81,7 +89,10 @@ async fn an_empty_export_has_an_escaped_header() {
     let api = Api::start(&[]).await;
     let (key, _) = api.trial_on(Plan::Scale).await;
     let form = form(&api, &key, json!([{"name": "-a", "label": "A", "type": "text"}])).await;
-    assert_eq!(export(&api, &key, form).await, "id,submittedAt,status,externalId,'-a,otherAnswers\n");
+    assert_eq!(
+        export(&api, &key, form).await,
+        "\"id\",\"submittedAt\",\"status\",\"externalId\",\"'-a\",\"otherAnswers\"\n"
+    );
 }
 
 #[tokio::test]

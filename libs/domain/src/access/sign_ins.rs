@@ -7,17 +7,24 @@ const MOST_CHARS: usize = 512;
 /// Maximum length of a subject, in bytes (OpenID Connect Core 1.0, 2).
 const SUBJECT_MOST_BYTES: usize = 255;
 
-/// Returns the path to open after signing in: the requested one if it is a path of this host, else [`HOME`].
+/// Pages of trials to claim, which a sign-in may also return to.
+const CLAIM: &str = "/claim/";
+
+/// Returns the path to open after signing in: the requested one if it is [`HOME`] or a claim's page, else [`HOME`].
 ///
-/// Browsers treat `//host` and `/\host` as another host, and strip tabs and line breaks before parsing.
+/// The claim's token may have no slash and no dot, because browsers resolve `..` and treat `//host` and `/\host` as
+/// another host; and they strip tabs and line breaks before parsing.
 pub fn return_path(asked: Option<&str>) -> &str {
-    let is_ours = |path: &&str| {
-        path.len() <= MOST_CHARS
-            && path.starts_with('/')
-            && !path.starts_with("//")
-            && path.chars().all(|c| c.is_ascii_graphic() && c != '\\')
+    let is_allowed = |path: &&str| {
+        let end = path.find(['?', '#']).unwrap_or(path.len());
+        let is_page = path[..end] == *HOME || path[..end].strip_prefix(CLAIM).is_some_and(is_claim_token);
+        is_page && path.len() <= MOST_CHARS && path.chars().all(|c| c.is_ascii_graphic() && c != '\\')
     };
-    asked.filter(is_ours).unwrap_or(HOME)
+    asked.filter(is_allowed).unwrap_or(HOME)
+}
+
+fn is_claim_token(text: &str) -> bool {
+    !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_')
 }
 
 /// Returns whether a provider's subject is valid.
@@ -37,12 +44,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn never_redirects_to_another_host() {
-        for ours in ["/account", "/claim/abc", "/claim/a?b=c#d", "/"] {
+    fn returns_only_to_the_account_and_to_claims() {
+        for ours in ["/account", "/account?from=mail", "/claim/abc", "/claim/a-B_9?b=c#d"] {
             assert_eq!(return_path(Some(ours)), ours);
         }
-        let long = format!("/{}", "a".repeat(MOST_CHARS));
+        let long = format!("/claim/{}", "a".repeat(MOST_CHARS));
         for other in [
+            "/",
+            "/p/phishing",
+            "/logout",
+            "/account/switch",
+            "/accounts",
+            "/claim/",
+            "/claim/../p/phishing",
+            "/claim/..%2fp",
+            "/claim/%2e%2e/p/phishing",
+            "/claim//evil.test",
+            "/claim/a/../../p/x",
             "https://evil.test",
             "//evil.test",
             "///evil.test",

@@ -20,13 +20,15 @@ const OWN: [(&str, &str); 4] = [
     // Escaped like `guarded` does.
     (
         "externalId",
-        "case when ascii(external_id) in (9, 10, 13, 43, 45, 61, 64) then '''' || external_id else external_id end",
+        "case when ascii(external_id) in (9, 10, 13, 43, 45, 61, 64, 65291, 65293, 65309, 65312)
+              then '''' || external_id else external_id end",
     ),
 ];
 /// The last column: values of fields that the form no longer has, as JSON.
 const REST: &str = "otherAnswers";
 
-/// Streams the submissions of a form that count, oldest first, as lines of a CSV file (RFC 4180) from one snapshot. The
+/// Streams the submissions of a form that count, oldest first, as lines of a CSV file (RFC 4180) from one snapshot, every
+/// field quoted. The
 /// header line is [`csv_column_names`]. Unless the stream is read to its end, the connection must be closed.
 pub async fn export_submissions<'c>(
     conn: &'c mut Conn,
@@ -38,12 +40,15 @@ pub async fn export_submissions<'c>(
     columns.extend(fields.iter().map(answer));
     let names: Vec<String> = fields.iter().map(|field| quoted(&field.name)).collect();
     columns.push(format!("nullif(payload - array[{}]::text[], '{{}}')", names.join(", ")));
+    // Null would stay unquoted.
+    let columns: Vec<String> =
+        columns.iter().map(|column| format!("coalesce(({column})::text, '')")).collect();
     let mut statement = String::from("copy (select ");
     // Ids contain only digits and dashes; names are quoted.
     let _infallible = write!(
         statement,
         "{} from submissions where account_id = '{account_id}' and form_id = '{form_id}' and status <> 'spam'
-         order by created_at, id) to stdout (format csv)",
+         order by created_at, id) to stdout (format csv, force_quote *)",
         columns.join(", ")
     );
     let pieces = conn.last_statement()?.copy_out_raw(&statement).await?;
@@ -83,10 +88,11 @@ fn guarded(text: &str) -> String {
 }
 
 /// Like [`guarded`], with the check on another expression. Compares the code of the first character (tab, line feed,
-/// carriage return, `+`, `-`, `=`, `@`), which takes half as long over many rows as a pattern.
+/// carriage return, `+`, `-`, `=`, `@`, and the full-width forms of the last four, which some spreadsheets read alike),
+/// which takes half as long over many rows as a pattern.
 fn guarded_by(beginning: &str, text: &str) -> String {
     format!(
-        "case when ascii({beginning}) in (9, 10, 13, 43, 45, 61, 64) then '''' || ({text}) else {text} end"
+        "case when ascii({beginning}) in (9, 10, 13, 43, 45, 61, 64, 65291, 65293, 65309, 65312) then '''' || ({text}) else {text} end"
     )
 }
 
