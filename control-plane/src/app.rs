@@ -66,9 +66,9 @@ pub struct AppInner {
     pub signin: SignIn,
     /// Section `[webhooks]`.
     pub webhooks: Webhooks,
-    /// Exemptions from the outbound guard.
     /// Limits concurrent webhook tests by account.
     pub webhook_tests: Admission<Uuid>,
+    /// Exemptions from the outbound guard.
     pub outbound_allow: Vec<outbound::Allow>,
     /// Section `[idempotency]`.
     pub idempotency: Idempotency,

@@ -42,6 +42,9 @@ ATTACKERS = 3
 # Per second.
 TENANT_RATES = {"page": 50, "list": 3, "edit": 1, "submit": 2}
 ATTACK_RATES = {"zip": 0.4, "list": 4, "submit": 60}
+# The local runner has no limits per address, because everything on one machine has one address. These are the defaults.
+LIMITS = ["connections.max_per_address=-1", "api.max_concurrent_per_address=32", "forms.max_submissions_per_minute=30",
+          "forms.max_submissions_per_day=1000"]
 SLOW_BODIES, SLOW_READERS, IDLE_CONNECTIONS = 6, 40, 400
 
 
@@ -285,7 +288,7 @@ def measure(kind, seconds, program):
     """Runs the tenant beside neighbours of one kind on a system of its own; returns its results and the services' memory."""
     print(f"{kind} neighbours, {seconds} s", flush=True)
     os.sched_setaffinity(0, {SERVICE_CORE})
-    with fixture.system(program=program) as stack:
+    with fixture.system(*LIMITS, program=program) as stack:
         os.sched_setaffinity(0, {GENERATOR_CORE})
         base, port = stack["base_url"], stack["http_port"]
         host = base.split("//")[1]

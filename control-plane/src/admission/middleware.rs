@@ -9,7 +9,7 @@ use axum::response::{IntoResponse, Response};
 use web::ClientIp;
 
 use super::admitted_body::AdmittedBody;
-use super::rate::RateLimited;
+use super::rate::Hit;
 use crate::{App, authentication, call};
 
 /// Waits for a permit and holds it until the response is written. The permit is also an extension of the request, for a
@@ -28,11 +28,13 @@ pub(crate) async fn admit(
     }
     request = Request::from_parts(parts, body);
     let account_id = caller.map(|caller| caller.account.id);
-    let rate = app.calls.rate.as_ref().map(|rate| rate.hit(account_id, ip)).transpose();
-    let headers = match rate {
-        Ok(headers) => headers.unwrap_or_default(),
-        Err(RateLimited { headers, problem }) => return (headers, problem).into_response(),
+    let Hit { headers, rejection } = match &app.calls.rate {
+        Some(rate) => rate.hit(account_id, ip),
+        None => Hit::default(),
     };
+    if let Some(problem) = rejection {
+        return (headers, problem).into_response();
+    }
     let permit = match app.calls.acquire(account_id, ip).await {
         Ok(permit) => Arc::new(permit),
         Err(problem) => return problem.into_response(),

@@ -35,11 +35,11 @@ pub(super) struct Rate {
     calls: AtomicU32,
 }
 
-/// A rejected call: the headers of its response, and its problem.
-#[derive(Debug)]
-pub(super) struct RateLimited {
+/// The headers of the response, and the problem of a rejected call.
+#[derive(Debug, Default)]
+pub(super) struct Hit {
     pub(super) headers: HeaderMap,
-    pub(super) problem: Problem,
+    pub(super) rejection: Option<Problem>,
 }
 
 impl fmt::Debug for Rate {
@@ -56,20 +56,23 @@ impl Rate {
         Some(Self { per_second, buckets, clock: DefaultClock::default(), calls: AtomicU32::new(0) })
     }
 
-    /// Takes a token of the caller's bucket. Returns the headers of the response.
-    pub(super) fn hit(&self, account_id: Option<Uuid>, ip: ClientIp) -> Result<HeaderMap, RateLimited> {
+    /// Takes a token of the caller's bucket.
+    pub(super) fn hit(&self, account_id: Option<Uuid>, ip: ClientIp) -> Hit {
         if self.calls.fetch_add(1, Ordering::Relaxed) % CLEANUP_PERIOD == CLEANUP_PERIOD - 1 {
             self.buckets.retain_recent();
         }
         let caller = account_id.map_or_else(|| Caller::Address(ip.network()), Caller::Account);
         let limit = self.per_second.get();
         match self.buckets.check_key(&caller) {
-            Ok(state) => Ok(bucket_headers(limit, state.remaining_burst_capacity(), Duration::ZERO)),
+            Ok(state) => Hit {
+                headers: bucket_headers(limit, state.remaining_burst_capacity(), Duration::ZERO),
+                rejection: None,
+            },
             Err(rejected) => {
                 let wait = rejected.wait_time_from(self.clock.now());
                 let detail = format!("at most {limit} calls per second are allowed");
                 let problem = Problem::new(Code::RateLimited, detail).retry_after(seconds(wait).max(1));
-                Err(RateLimited { headers: bucket_headers(limit, 0, wait), problem })
+                Hit { headers: bucket_headers(limit, 0, wait), rejection: Some(problem) }
             }
         }
     }
@@ -88,21 +91,21 @@ mod tests {
         assert!(Rate::new(0).is_none(), "0 allows any rate");
         let rate = Rate::new(3).unwrap();
         let (busy, other) = (Some(Uuid::from_u128(1)), Some(Uuid::from_u128(2)));
-        let remaining: Vec<_> = (0..3).map(|_| rate.hit(busy, ip(1)).unwrap()).collect();
+        let remaining: Vec<_> = (0..3).map(|_| rate.hit(busy, ip(1)).headers).collect();
         assert_eq!(remaining[0]["ratelimit-policy"], r#""second";q=3;w=1"#);
         assert_eq!(remaining[0]["ratelimit"], r#""second";r=2;t=0"#);
-        let rejected = rate.hit(busy, ip(1)).unwrap_err();
-        assert_eq!(rejected.problem.code(), Code::RateLimited);
+        let rejected = rate.hit(busy, ip(1));
+        assert_eq!(rejected.rejection.unwrap().code(), Code::RateLimited);
         assert_eq!(rejected.headers["ratelimit"], r#""second";r=0;t=1"#);
         for caller in [other, None] {
-            assert!(rate.hit(caller, ip(1)).is_ok(), "{caller:?}");
+            assert!(rate.hit(caller, ip(1)).rejection.is_none(), "{caller:?}");
         }
     }
 
     #[test]
     fn calls_without_an_account_count_by_address() {
         let rate = Rate::new(1).unwrap();
-        assert!(rate.hit(None, ip(1)).is_ok() && rate.hit(None, ip(1)).is_err());
-        assert!(rate.hit(None, ip(2)).is_ok());
+        let rejected = [1, 1, 2].map(|last| rate.hit(None, ip(last)).rejection.is_some());
+        assert_eq!(rejected, [false, true, false]);
     }
 }

@@ -272,8 +272,8 @@ async fn process_deploy(
     let progress = Progress::default();
     let zip = Name { account_id: call.account_id, sha256 };
     let work = async {
-        let site = deploys::build(&app, &call, zip, deploy.size_bytes, subdomain.id, &progress).await?;
-        drop(permit);
+        let site =
+            deploys::build(&app, &call, zip, deploy.size_bytes, subdomain.id, &progress, permit).await?;
         let published = deploys::publish(&app, &call, id, zip_id, &subdomain, &site).await?;
         Ok::<_, Problem>((site, published))
     };

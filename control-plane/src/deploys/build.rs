@@ -9,6 +9,7 @@ use blobs::Name;
 use chrono::TimeDelta;
 use domain::plans::UNLIMITED;
 use futures::{StreamExt, TryStreamExt};
+use service::admission::Permit;
 use store::blobs::NewBlob;
 use tokio::io::AsyncWriteExt;
 use tokio::runtime::Handle;
@@ -57,6 +58,7 @@ pub(crate) async fn build<S>(
     size_bytes: i64,
     subdomain_id: Uuid,
     progress: &Progress,
+    permit: Permit<Uuid>,
 ) -> Result<BuiltSite, Problem> {
     let account_id = call.account_id;
     let storage = find_storage(app, call, subdomain_id).await?;
@@ -71,10 +73,17 @@ pub(crate) async fn build<S>(
         output,
         runtime: Handle::current(),
     };
-    let unpacked = tokio::task::spawn_blocking(move || unpack(zip, options));
+    // A client that hangs up does not end the thread, so both hold the permit.
+    let permit = Arc::new(permit);
+    let permit_of_thread = Arc::clone(&permit);
+    let unpacked = tokio::task::spawn_blocking(move || {
+        let _permit = permit_of_thread;
+        unpack(zip, options)
+    });
     let mut stored = Vec::new();
     let stored_all = store_files(app, account_id, files, progress, &mut stored).await;
     let unpacked = unpacked.await.unwrap_or_else(|panic| Err(UnpackError::Io(std::io::Error::other(panic))));
+    drop(permit);
     match (stored_all, unpacked) {
         (Ok(()), Ok(unpacked)) => {
             let UnpackedSite { pages, documents, errors, missing } = unpacked;

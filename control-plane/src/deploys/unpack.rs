@@ -114,6 +114,9 @@ pub(crate) fn unpack(zip: File, options: UnpackOptions) -> Result<UnpackedSite, 
         unpacker.send_sheet(path, &links)?;
     }
     for (path, slug) in slugs {
+        if unpacker.options.output.is_closed() {
+            return Err(UnpackError::ReceiverGone);
+        }
         unpacker.add_page(&path, slug, &links)?;
     }
     Ok(unpacker.unpacked)

@@ -52,13 +52,16 @@ async fn read(state: &EdgeState, host: SiteHost<'_>, request: &Parts) -> Result<
     if !matches!(request.method, Method::GET | Method::HEAD) {
         return Err(method_not_allowed());
     }
-    let path =
-        percent_decode(request.uri.path()).filter(|path| !is_reserved_path(path)).ok_or_else(not_found)?;
+    let path = percent_decode(request.uri.path());
+    if path.as_deref().is_some_and(is_reserved_path) {
+        return Err(not_found());
+    }
     let site = find_site(state, host).await?;
     if let (SiteHost::Subdomain(_), Some(name)) = (host, &site.value.moved_to) {
         let path = request.uri.path_and_query().map_or("/", PathAndQuery::as_str);
         return Err(redirect_to_site(&format!("{}{path}", state.addresses.site(name))));
     }
+    let path = path.ok_or_else(not_found)?;
     if let Some(slug) = domain::pages::slug_at(&path).filter(|_| path != "/index")
         && let Some(page) = find_page(state, &site, slug).await?
     {

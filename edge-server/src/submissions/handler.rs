@@ -140,7 +140,7 @@ async fn handle(
                 SubmissionOutcome::Changed => {
                     attempts += 1;
                     state.forms.remove(form_id);
-                    open = deadline.bound(async { Ok(state.forms.find(form_id).await?) }).await?;
+                    open = deadline.bound(state.forms.find(form_id)).await?;
                 }
             },
         }

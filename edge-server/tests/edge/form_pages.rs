@@ -107,7 +107,7 @@ async fn a_short_url_of_a_large_form_is_not_answered_with_megabytes_rendered_for
     let (response, html) = get_gzip(&edge, &format!("/f/{large}?name=Ada")).await;
     assert!(html.len() > 256 * 1024, "{}", html.len());
     assert!(!html.contains("value=\"Ada\""), "a large form is shown as it is cached");
-    assert!(response.body.len() < html.len() / 20, "{} of {} bytes", response.body.len(), html.len());
+    assert!(response.body.len() < html.len() / 10, "{} of {} bytes", response.body.len(), html.len());
     let long = format!("/f/{small}?name=Ada&pad={}", "p".repeat(9_000));
     assert!(!get_gzip(&edge, &long).await.1.contains("value=\"Ada\""), "a long query is ignored");
 }

@@ -121,7 +121,6 @@ async fn check(account: &Account<'_>, forms: [Uuid; 2], visits: Vec<JoinHandle<V
     let slowest = visits.iter().map(|visit| visit.slowest_response).max().unwrap();
     let sum = |part: fn(&Visit) -> usize| visits.iter().map(part).sum::<usize>();
     let (gave_up, unavailable) = (sum(|visit| visit.gave_up), sum(|visit| visit.unavailable));
-    println!("slowest response {slowest:?}, {gave_up} gave up, {unavailable} times 503");
     assert!(slowest < IN_TIME, "{slowest:?}");
     assert!(gave_up > 100 && unavailable > 50, "there was no outage: {gave_up}, {unavailable}");
     let mut copies = BTreeMap::<String, usize>::new();

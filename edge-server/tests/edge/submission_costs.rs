@@ -21,7 +21,8 @@ async fn submit_from(edge: &Edge, form: Uuid, address: &str) -> TestResponse {
 async fn received_and_limited(edge: &Edge, account: &Account<'_>, form: Uuid) -> (usize, usize) {
     let mut tx = store::begin(&edge.database.db).await.unwrap();
     let filter = SubmissionFilter { limit: 5_000, ..SubmissionFilter::default() };
-    let rows = store::submissions::list_submissions(&mut tx, account.id, form, &filter).await.unwrap();
+    let page = store::submissions::list_submissions(&mut tx, account.id, form, &filter).await.unwrap();
+    let rows = page.rows;
     let limited =
         rows.iter().filter(|row| row.status.as_str() == "spam" && row.spam_reasons == ["rate"]).count();
     let received = rows.iter().filter(|row| row.status.as_str() == "received").count();
@@ -34,7 +35,7 @@ async fn one_address_can_not_fill_a_form() {
     let edge = Edge::with(&["forms.max_submissions_per_day=5", BEHIND_A_PROXY]).await;
     let account = edge.account("quiet-otter").await;
     let webhook = account.webhook(None, &[]).await;
-    for (max_submissions, plan) in [(Some(8), "trial"), (None, "scale")] {
+    for (max_submissions, plan) in [(Some(8), "free"), (None, "scale")] {
         edge.run(&format!("update accounts set plan = '{plan}' where id = '{}'", account.id)).await;
         edge.run("delete from deliveries").await;
         let form = account.form_with(one_text_field(), |form| form.max_submissions = max_submissions).await;
@@ -110,7 +111,7 @@ async fn a_flood_of_a_form_is_refused_after_a_thousand_stored_submissions() {
 async fn webhooks_that_post_to_their_own_submit_address_end_after_five_deliveries() {
     let edge = Edge::start().await;
     let account = edge.account("quiet-otter").await;
-    for (plan, path) in [("trial", "own transaction"), ("scale", "group commit")] {
+    for (plan, path) in [("free", "own transaction"), ("scale", "group commit")] {
         edge.run(&format!("update accounts set plan = '{plan}' where id = '{}'", account.id)).await;
         let form = account.form(one_text_field()).await;
         account.webhook(Some(vec![form]), &[]).await;

@@ -277,7 +277,7 @@ mod tests {
             limiter.acquire(*id).record_response(ResponseSpeed::Hanging, BRIEF, BRIEF);
         }
         (0..10_000).for_each(|number| {
-            limiter.acquire(Uuid::from_u128(number)).record_response(ResponseSpeed::Fast, BRIEF, BRIEF)
+            limiter.acquire(Uuid::from_u128(number)).record_response(ResponseSpeed::Fast, BRIEF, BRIEF);
         });
         let webhooks = &limiter.tracked().webhooks;
         let slow_count = webhooks.values().filter(|webhook| webhook.is_slow).count();

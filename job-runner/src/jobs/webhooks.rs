@@ -9,10 +9,11 @@ mod outcome;
 mod request;
 mod webhook_health;
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use service::metrics;
 use store::deliveries::Attempt;
+use tokio::time::timeout;
 
 use crate::state::JobState;
 pub(crate) use outcome::AttemptResult;
@@ -34,21 +35,30 @@ pub(crate) async fn deliver(state: &JobState, attempt: &Attempt) -> AttemptResul
     attempted
 }
 
+/// Time for the lookup of a target's domain: the rest of the lease belongs to the receiver.
+const LOOKUP_TIMEOUT: Duration = Duration::from_secs(1);
+
 /// Makes one attempt, which always has a result. Without one, the delivery would be claimed again after every lease,
 /// counted, and never completed.
 #[tracing::instrument(name = "webhook attempt", skip_all, fields(delivery.id = %attempt.delivery_id, attempt = attempt.attempt))]
 async fn send(state: &JobState, attempt: &Attempt) -> AttemptResult {
-    let started = Instant::now();
+    let mut started = Instant::now();
     let response = if outcome::is_exhausted(state, attempt) {
         // All attempts were started before, and the worker of the last one died without storing a result.
         Err(INTERRUPTED)
     } else {
         match request::build(state, attempt) {
-            Ok(request) => match state.own_addresses.serve(&request.url, state.clock.now()).await {
-                Ok(true) => Err(OWN_ADDRESS),
-                // The header limits a loop even if a domain can't be looked up.
-                Ok(false) | Err(_) => state.outbound.send(request).await.map_err(|error| error.class()),
-            },
+            Ok(request) => {
+                let is_own = state.own_addresses.serve(&request.url, state.clock.now());
+                match timeout(LOOKUP_TIMEOUT, is_own).await {
+                    Ok(Ok(true)) => Err(OWN_ADDRESS),
+                    // The header limits a loop even if a domain can't be looked up.
+                    Ok(Ok(false) | Err(_)) | Err(_) => {
+                        started = Instant::now();
+                        state.outbound.send(request).await.map_err(|error| error.class())
+                    }
+                }
+            }
             Err(error) => {
                 tracing::error!(
                     error = format!("{error:#}"),

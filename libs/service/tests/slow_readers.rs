@@ -1,5 +1,7 @@
 //! Clients that read their response slowly, or not at all.
 
+#![expect(clippy::unwrap_used, reason = "a failed step fails the test")]
+
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -24,6 +24,9 @@ pub mod submissions;
 pub mod webhooks;
 mod write_context;
 
+/// Statement timeout of deletions that take a form or webhook with everything in it.
+const DELETION_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(600);
+
 pub use account::{
     account_overview, accounts, claims, credentials, help, identities, keys, monthly_usage, purges, sessions,
     sign_ins, usage,

@@ -27,8 +27,8 @@ pub struct ListPage<R> {
     pub has_more: bool,
 }
 
-/// Collects rows until the page's limit of rows or of bytes is reached. At most one row beyond it is in memory; the
-/// rest, if any, is discarded as it arrives when the connection is next used.
+/// Collects rows until the page's limit of rows or of bytes is reached. The rest, if any, is discarded as it arrives: an
+/// unfinished statement would close the connection.
 pub(crate) async fn collect_page<R>(
     rows: impl Stream<Item = Result<R, sqlx::Error>>,
     limit: i64,
@@ -38,11 +38,10 @@ pub(crate) async fn collect_page<R>(
     let mut budget = ListBudget::new(limit);
     let mut page = ListPage { rows: Vec::new(), has_more: false };
     while let Some(row) = rows.try_next().await? {
-        if !budget.admits(bytes_of(&row)) {
-            page.has_more = true;
-            break;
+        page.has_more = page.has_more || !budget.admits(bytes_of(&row));
+        if !page.has_more {
+            page.rows.push(row);
         }
-        page.rows.push(row);
     }
     Ok(page)
 }

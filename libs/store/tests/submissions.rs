@@ -334,7 +334,9 @@ async fn a_form_keeps_only_its_newest_spam() {
     for _ in 0..120 {
         assert!(stored(&insert(&database.db, &other, json!({"note": large}), &["honeypot"]).await));
     }
-    let kept = of(&other, Status::Spam).await.len();
+    let count =
+        sqlx::query_scalar::<_, i64>("select count(*) from submissions where form_id = $1").bind(other.id);
+    let kept = count.fetch_one(&database.db).await.unwrap();
     assert!((50..120).contains(&kept), "{kept} of 240 kB each are more than a form keeps");
 }
 

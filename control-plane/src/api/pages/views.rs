@@ -2,6 +2,7 @@
 
 use chrono::{DateTime, SecondsFormat, Utc};
 use contract::Change;
+use domain::Listed;
 use domain::entries::ENTRIES_MAX;
 use domain::pages::Content;
 use domain::rendering::{self, Source};
@@ -9,7 +10,7 @@ use http::HeaderMap;
 use schemars::JsonSchema;
 use serde::{Serialize, Serializer};
 use serde_json::{Map, Value};
-use store::{ListPage, Listed};
+use store::ListPage;
 use store::entries::Entry;
 use store::pages::{Page, PageSummary};
 use uuid::Uuid;

@@ -24,7 +24,7 @@ pub(super) struct WebhookView {
     details: Option<WebhookDetails>,
 }
 
-/// What a caller sees who may access all forms of the webhook.
+/// A key that is restricted to other forms than those of the webhook sees only `id` and `description`.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct WebhookDetails {

@@ -101,8 +101,7 @@ async fn extreme_numbers_and_nesting_are_rejected_in_metadata() {
         assert!(["validation_failed", "malformed_json"].contains(&code.as_str()), "{context}: {code}");
     }
     assert_eq!(before.check().await, Ok(()));
-    let many: serde_json::Map<String, Value> =
-        (0..10_000).map(|at| (format!("key{at}"), json!(at))).collect();
+    let many: serde_json::Map<String, Value> = (0..1_000).map(|at| (format!("key{at}"), json!(at))).collect();
     let (status, created) =
         target.send("POST", "/api/pages", Some(page(&Value::Object(many).to_string()))).await;
     assert_eq!(status, StatusCode::CREATED, "{created}");

@@ -15,11 +15,14 @@ use crate::harness::Api;
 use crate::submissions::list::{fields, form};
 
 /// The token of the edge, which may report the addresses of clients.
-const EDGE_TOKEN: &str = "the-edge";
+const EDGE_TOKEN: &str = "the-token-of-the-edge";
 
 async fn start(set: &[&str]) -> Api {
-    let shared =
-        ["secrets.edge_token=the-edge", "api.queue_timeout=200ms", "exports.max_concurrent_per_account=8"];
+    let shared = [
+        "secrets.edge_token=the-token-of-the-edge",
+        "api.queue_timeout=200ms",
+        "exports.max_concurrent_per_account=8",
+    ];
     Api::start(&[&shared, set].concat()).await
 }
 

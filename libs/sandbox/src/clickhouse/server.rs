@@ -1,4 +1,5 @@
-//! The configuration of an installed ClickHouse server: HTTP on loopback only, one user, no system log tables.
+//! The command and configuration file of a ClickHouse server that is installed on this machine: HTTP on loopback only, one
+//! user, no system log tables.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;

@@ -100,6 +100,14 @@ impl Conn {
         Ok((raw, &mut self.state))
     }
 
+    /// Lets the further statements of this transaction run for up to `limit`: deletions take as long as there are rows.
+    pub(crate) async fn allow_long_statements(&mut self, limit: Duration) -> sqlx::Result<()> {
+        let set = format!("set local statement_timeout = {}", limit.as_millis());
+        sqlx::raw_sql(sqlx::AssertSqlSafe(set)).execute(&mut *self).await?;
+        self.state.timeout = limit + MARGIN;
+        Ok(())
+    }
+
     /// Returns the connection for a statement that occupies it until it is closed.
     pub(crate) fn last_statement(&mut self) -> sqlx::Result<&mut PgConnection> {
         let (raw, state) = self.statement()?;
@@ -176,13 +184,16 @@ impl Drop for Conn {
         // Without a runtime the pool is gone as well.
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         let in_transaction = self.state.in_transaction;
-        // A future that is dropped at its deadline closes the connection and frees its slot.
-        runtime.spawn(timeout(RETURN_TIMEOUT, async move {
-            if in_transaction && sqlx::raw_sql("rollback").execute(&mut *conn).await.is_err() {
-                conn.close_on_drop();
-                return;
+        runtime.spawn(async move {
+            if in_transaction {
+                let rollback = timeout(RETURN_TIMEOUT, sqlx::raw_sql("rollback").execute(&mut *conn)).await;
+                if !matches!(rollback, Ok(Ok(_))) {
+                    conn.close_on_drop();
+                    return;
+                }
             }
-            conn.return_to_pool().await;
-        }));
+            // Dropped at its deadline, this future closes the connection and frees its slot.
+            let _closed_instead = timeout(RETURN_TIMEOUT, conn.return_to_pool()).await;
+        });
     }
 }

@@ -1,16 +1,50 @@
 //! Runs sqlx's statements on a [`Conn`], each until its deadline.
 
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
 use futures::future::BoxFuture;
 use futures::stream::{self, BoxStream};
-use futures::{StreamExt as _, TryStreamExt as _};
+use futures::{Stream, StreamExt as _, TryStreamExt as _};
 use sqlx::postgres::{PgQueryResult, PgRow, PgStatement, PgTypeInfo};
 use sqlx::{Either, Execute, Executor, Postgres, SqlStr};
-use tokio::time::timeout_at;
+use tokio::time::{Sleep, sleep_until};
 
 use super::conn::{Conn, State, acquire_raw};
 use super::pool::Db;
 
 type Step = Either<PgQueryResult, PgRow>;
+
+/// The results of a statement, until its deadline.
+struct Steps<'e> {
+    steps: BoxStream<'e, sqlx::Result<Step>>,
+    deadline: Pin<Box<Sleep>>,
+    state: &'e mut State,
+    has_ended: bool,
+}
+
+impl Stream for Steps<'_> {
+    type Item = sqlx::Result<Step>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        if self.has_ended {
+            return Poll::Ready(None);
+        }
+        let next = match self.steps.poll_next_unpin(cx) {
+            Poll::Pending => {
+                ready!(self.deadline.as_mut().poll(cx));
+                self.has_ended = true;
+                return Poll::Ready(Some(Err(self.state.give_up())));
+            }
+            Poll::Ready(next) => next,
+        };
+        if !matches!(next, Some(Ok(_))) {
+            self.has_ended = true;
+            self.state.finish();
+        }
+        Poll::Ready(next)
+    }
+}
 
 impl<'c> Executor<'c> for &'c mut Conn {
     type Database = Postgres;
@@ -24,24 +58,8 @@ impl<'c> Executor<'c> for &'c mut Conn {
             Ok(statement) => statement,
             Err(error) => return stream::once(std::future::ready(Err(error))).boxed(),
         };
-        let by = state.begin();
-        let steps = Some((raw.fetch_many(query), state));
-        let next = move |rest: Option<(BoxStream<'e, sqlx::Result<Step>>, &'e mut State)>| async move {
-            let (mut steps, state) = rest?;
-            match timeout_at(by, steps.next()).await {
-                Ok(Some(Ok(step))) => Some((Ok(step), Some((steps, state)))),
-                Ok(Some(Err(error))) => {
-                    state.finish();
-                    Some((Err(error), None))
-                }
-                Ok(None) => {
-                    state.finish();
-                    None
-                }
-                Err(_elapsed) => Some((Err(state.give_up()), None)),
-            }
-        };
-        stream::unfold(steps, next).boxed()
+        let deadline = Box::pin(sleep_until(state.begin()));
+        Steps { steps: raw.fetch_many(query), deadline, state, has_ended: false }.boxed()
     }
 
     fn fetch_optional<'e, 'q: 'e, E>(self, query: E) -> BoxFuture<'e, sqlx::Result<Option<PgRow>>>

@@ -1,4 +1,4 @@
-//! Pools, and the settings of their connections.
+//! Pools of Postgres connections, and the timeouts and keepalives that each connection gets.
 
 use std::ops::Deref;
 use std::time::Duration;

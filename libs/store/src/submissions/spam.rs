@@ -8,7 +8,8 @@ use uuid::Uuid;
 
 use crate::{Conn, Error};
 
-/// Deletes the oldest spam of a form beyond its limits.
+/// Deletes the oldest spam of a form beyond its limits, which submissions over the rate of their address have for
+/// themselves: a flood must not replace spam that its owner may want to review.
 pub(super) async fn delete_excess(conn: &mut Conn, account_id: Uuid, form_id: Uuid) -> Result<(), Error> {
     // Concurrent deletions skip each other's rows; the next one deletes what both left.
     query!(
@@ -18,7 +19,7 @@ pub(super) async fn delete_excess(conn: &mut Conn, account_id: Uuid, form_id: Uu
                      select id, row_number() over newest as nth,
                             sum(pg_column_size(payload) + pg_column_size(search)) over newest as bytes
                      from submissions where account_id = $1 and form_id = $2 and status = 'spam'
-                     window newest as (order by created_at desc, id desc)
+                     window newest as (partition by 'rate' = any (spam_reasons) order by created_at desc, id desc)
                  ) as kept where nth > $3 or bytes > $4)
              for update skip locked)",
         account_id,

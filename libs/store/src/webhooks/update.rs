@@ -6,7 +6,7 @@ use sqlx::query;
 use uuid::Uuid;
 
 use crate::mails::{Kind, delete_mail};
-use crate::{Conn, Error};
+use crate::{Conn, DELETION_TIMEOUT, Error};
 
 /// Changes to a webhook; `None` leaves a field unchanged.
 #[derive(Debug, Default)]
@@ -120,6 +120,7 @@ pub async fn delete_expired_secrets(conn: &mut Conn, now: DateTime<Utc>) -> Resu
 
 /// Deletes a webhook with its deliveries. Returns `false` if there is no such webhook.
 pub async fn delete_webhook(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<bool, Error> {
+    conn.allow_long_statements(DELETION_TIMEOUT).await?;
     let deleted = query!("delete from webhooks where account_id = $1 and id = $2", account_id, id);
     Ok(deleted.execute(conn).await?.rows_affected() > 0)
 }

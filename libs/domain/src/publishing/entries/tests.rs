@@ -1,5 +1,5 @@
-//! Parses rendered entries with a browser engine's parser: no input adds an element, attribute or URL to those of the
-//! template.
+//! Tests of page entries rendered through a template: a browser engine's parser finds no element, attribute or URL that the
+//! template does not have, whatever the entry contains.
 
 use std::fmt::Write as _;
 
