@@ -300,6 +300,8 @@ def measure(kind, seconds, program):
         form = fixture.call("POST", f"{base}/api/forms", key, {"name": "Contact", "fields": fields})["formId"]
         site = fixture.site_host(stack, key)
         attackers = [Attacker(base, number) for number in range(ATTACKERS)]
+        warm = asyncio.run(Http(port, "127.0.1.1").send("GET", "/", site))
+        assert warm == 200, f"the page is answered with {warm}"
         memory = Memory(pathlib.Path(stack["log_dir"]).parent)
         memory.start()
         until = time.monotonic() + seconds
