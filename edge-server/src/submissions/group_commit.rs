@@ -187,7 +187,7 @@ impl Queue {
         Ok(needs_writer)
     }
 
-    /// Removes the next batch, without submissions whose requests have ended; `None` if the queue is empty, and the writer
+    /// Removes the next batch, without submissions of ended requests; `None` if the queue is empty, and the writer
     /// has to end.
     fn next_batch(&mut self) -> Option<Batch> {
         let (mut batch, mut bytes) = (Batch::default(), 0);
@@ -241,7 +241,7 @@ impl Batch {
         true
     }
 
-    /// Removes submissions whose requests have ended. Returns whether any are left.
+    /// Removes submissions of ended requests. Returns whether any are left.
     fn remove_ended(&mut self) -> bool {
         let all = std::mem::take(&mut self.submissions).into_iter().zip(std::mem::take(&mut self.waiters));
         (self.submissions, self.waiters) = all.filter(|(_, waiter)| !waiter.has_ended()).unzip();

@@ -43,7 +43,7 @@ struct Visit {
 #[derive(Default)]
 struct Outage {
     has_ended: AtomicBool,
-    /// Requests whose visitors will hang up.
+    /// Requests of visitors that will hang up.
     impatient: AtomicUsize,
 }
 

@@ -57,7 +57,7 @@ pub(crate) async fn run(
     }
 }
 
-/// Stores completions. Returns those whose deliveries are locked by another transaction.
+/// Stores completions. Returns those of deliveries that another transaction has locked.
 async fn store_or_give_up(state: &JobState, mut batch: Vec<Completion>) -> Vec<Completion> {
     let Some(give_up_at) = batch.iter().map(|one| one.give_up_at).max() else { return batch };
     let rows: Vec<_> = batch.iter().map(Completion::row).collect();

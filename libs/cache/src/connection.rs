@@ -10,12 +10,12 @@ use redis::{IntoConnectionInfo as _, RedisResult};
 
 use crate::Error;
 
-/// The kernel closes a connection whose peer has vanished after about half a minute, also if no call is pending.
+/// The kernel closes the connection to a vanished peer after about half a minute, also if no call is pending.
 const KEEPALIVE_AFTER: Duration = Duration::from_secs(10);
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(5);
 const USER_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// A client whose sockets notice a vanished peer. Fails only if the URL is invalid.
+/// Returns a client with sockets that detect a vanished peer. Fails only if the URL is invalid.
 pub(crate) fn client(url: &str) -> Result<redis::Client, Error> {
     let keepalive = TcpKeepalive::new().with_time(KEEPALIVE_AFTER).with_interval(KEEPALIVE_INTERVAL);
     let tcp = TcpSettings::default().set_keepalive(keepalive).set_user_timeout(USER_TIMEOUT);

@@ -64,7 +64,7 @@ pub(crate) struct ClaimedJobs {
 
 impl RedisQueue {
     pub(crate) fn open(config: &Config) -> Result<Self, Error> {
-        // The kernel closes a connection whose peer has vanished after about half a minute, also if no call is pending.
+        // The kernel closes the connection to a vanished peer after about half a minute, also if no call is pending.
         let keepalive =
             TcpKeepalive::new().with_time(Duration::from_secs(10)).with_interval(Duration::from_secs(5));
         let tcp = TcpSettings::default().set_keepalive(keepalive).set_user_timeout(Duration::from_secs(20));

@@ -223,7 +223,7 @@ async fn a_deleted_trials_subdomain_name_is_not_given_to_a_stranger_at_once() {
     }
     purges::rest_names(&mut conn, next, later, later).await.unwrap();
     let left = sqlx::query("select count(*) from resting_names").fetch_one(&mut *conn).await.unwrap();
-    assert_eq!(left.get::<i64, _>(0), 0, "names whose time is over take no room");
+    assert_eq!(left.get::<i64, _>(0), 0, "expired names take no space");
 }
 
 #[tokio::test]
