@@ -4,10 +4,11 @@
     tests/soak/neighbours.py [PROGRAM]                 eleven minutes; PROGRAM is a local runner that is built already
     tests/soak/neighbours.py --seconds 20 --check      memory and 5xx only, without the comparison; what CI runs
 
-Services and stores run on core 0, the generators on core 1. The tenant loads a warm page, calls the API and receives
-submissions at fixed rates; response times count from the scheduled time. Beside it run, each from addresses of its own:
-zips made to expand, slow announced bodies, readers that read nothing, idle connections, readers of large lists, and a form
-flood. The comparison replaces every attack by harmless requests at the same rates. Writes tests/soak/neighbours.md.
+Services and stores run on core 0, the generators on core 1. The tenant loads a warm page and paths that are in no cache,
+calls the API and receives submissions at fixed rates; response times count from the scheduled time. Beside it run, each
+from addresses of its own: zips made to expand, slow announced bodies, readers that read nothing, idle connections, readers
+of large lists, and a form flood. The comparison replaces every attack by harmless requests at the same rates. Writes
+tests/soak/neighbours.md.
 
 Passes if the tenant's page p99 is at most 3 times that of the comparison and at most 50 ms, the p99 of API calls at most 5
 times, no service exceeds 512 MB, and the tenant receives no 5xx.
@@ -18,6 +19,7 @@ import asyncio
 import collections
 import contextlib
 import io
+import itertools
 import json
 import multiprocessing
 import os
@@ -40,7 +42,7 @@ MAX_PAGE_RATIO, MAX_PAGE_MS, MAX_API_RATIO = 3, 50, 5
 TIMEOUT_SECONDS = 30
 ATTACKERS = 3
 # Per second.
-TENANT_RATES = {"page": 50, "list": 3, "edit": 1, "submit": 2}
+TENANT_RATES = {"page": 50, "uncached": 5, "list": 3, "edit": 1, "submit": 2}
 ATTACK_RATES = {"zip": 0.4, "list": 4, "submit": 60}
 # The local runner has no limits per address, because everything on one machine has one address. These are the defaults.
 LIMITS = ["connections.max_per_address=-1", "api.max_concurrent_per_address=32", "forms.max_submissions_per_minute=30",
@@ -157,9 +159,11 @@ async def tenant(port, site, host, key, page_id, form, until):
     visitor, owner = Http(port, "127.0.1.1"), Http(port, "127.0.1.2")
     results = collections.defaultdict(list)
 
-    def measured(kind, client, *request):
+    def measured(kind, client, method, path, *request):
+        numbers = itertools.count()
+
         async def send(due):
-            status = await client.send(*request)
+            status = await client.send(method, path.format(number=next(numbers)), *request)
             results[kind].append(((time.monotonic() - due) * 1000, status))
 
         return at_rate(TENANT_RATES[kind], until, send)
@@ -167,6 +171,7 @@ async def tenant(port, site, host, key, page_id, form, until):
     edit = {"title": "Edited"}
     await asyncio.gather(
         measured("page", visitor, "GET", "/", site),
+        measured("uncached", visitor, "GET", "/missing-{number}", site),
         measured("list", owner, "GET", "/api/pages?limit=10", host, key),
         measured("edit", owner, "PUT", f"/api/pages/{page_id}", host, key, edit),
         measured("submit", visitor, "POST", f"/api/forms/{form}/submit", host, None, {"text": "a message"}),

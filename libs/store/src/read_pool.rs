@@ -1,28 +1,33 @@
 //! A pool for reads on the request path, with a short timeout and a circuit breaker.
 //!
-//! An ordinary pool waits five seconds for a database that does not result. A request for a cached page, or one that
-//! only counts a view, must not wait that long. So while Postgres is unavailable, one query every few seconds probes
-//! it, and all others fail at once; their callers serve cached values or an error.
+//! An ordinary pool waits five seconds for a database that does not answer. A request for a cached page, or one that only
+//! counts a view, must not wait that long. So after a timeout all queries fail at once; their callers serve cached values
+//! or an error. Meanwhile a background task opens the connections again, and then closes the circuit. No request does
+//! that: on an overloaded machine a new connection takes longer than a request waits, and each attempt would end
+//! unfinished.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use domain::Transient;
-use tokio::time::timeout_at;
+use futures::future::join_all;
+use tokio::time::{Instant, timeout_at};
 
-use crate::{Config, Conn, Db, Error, connect_with_lock_timeout};
+use crate::db::connect_early;
+use crate::{Config, Conn, Db, Error};
 
 /// Timeout of a query. A lookup by key takes about a millisecond.
 const TIMEOUT: Duration = Duration::from_secs(2);
-/// Pause between a failed query and the next probe.
+/// Pause between two attempts to reach Postgres again.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
 /// A connection pool with a circuit breaker. Clones share its state.
 #[derive(Debug, Clone)]
 pub struct ReadPool {
     db: Db,
-    /// When the next probe is allowed; `None` while Postgres is available.
-    open_until: Arc<Mutex<Option<Instant>>>,
+    /// Whether the circuit is open: a task tries to reach Postgres, and no query does.
+    is_open: Arc<AtomicBool>,
 }
 
 /// The failure of a read.
@@ -58,16 +63,16 @@ impl ReadError {
 }
 
 impl ReadPool {
-    /// Opens a pool of its own, so that pool work even when all other connections wait.
+    /// Opens a pool of its own, so that reads work even when all other connections wait. Its connections are opened in
+    /// the background and stay open.
     pub fn connect(config: &Config, connections: u32) -> Result<Self, Error> {
-        let own = Config { max_connections: connections, ..config.clone() };
         // A cancelled query must not leave a connection behind that waits for a lock.
-        Ok(Self::new(connect_with_lock_timeout(&own, TIMEOUT)?))
+        Ok(Self::new(connect_early(config, connections, TIMEOUT)?))
     }
 
     /// Wraps an existing pool.
     pub fn new(db: Db) -> Self {
-        Self { db, open_until: Arc::default() }
+        Self { db, is_open: Arc::default() }
     }
 
     /// Runs `query` on a connection, within the timeout.
@@ -75,10 +80,10 @@ impl ReadPool {
         &self,
         query: impl AsyncFnOnce(&mut Conn) -> Result<T, Error>,
     ) -> Result<T, ReadError> {
-        if !self.may_query(Instant::now()) {
+        if self.is_open.load(Ordering::Acquire) {
             return Err(ReadError::Unavailable);
         }
-        let by = tokio::time::Instant::now() + TIMEOUT;
+        let by = Instant::now() + TIMEOUT;
         let unavailable = |_elapsed| {
             self.db.record_timeout();
             Err(ReadError::Unavailable)
@@ -94,26 +99,31 @@ impl ReadPool {
                 Err(elapsed) => unavailable(elapsed),
             },
         };
-        let is_unavailable = result.as_ref().is_err_and(ReadError::is_outage);
-        *self.open_until() = is_unavailable.then(|| Instant::now() + RETRY_INTERVAL);
+        if result.as_ref().is_err_and(ReadError::is_outage) && !self.is_open.swap(true, Ordering::AcqRel) {
+            let pool = self.clone();
+            tokio::spawn(async move { pool.recover().await });
+        }
         result
     }
 
-    /// Lets one probe through while the circuit is open; all others fail until it has a result.
-    fn may_query(&self, now: Instant) -> bool {
-        let mut open_until = self.open_until();
-        match *open_until {
-            None => true,
-            Some(until) if now < until => false,
-            Some(_) => {
-                *open_until = Some(now + TIMEOUT + RETRY_INTERVAL);
-                true
+    /// Closes the circuit as soon as Postgres answers. Waits until each connection is open or has failed, because the
+    /// next requests would not wait for them.
+    async fn recover(self) {
+        let connections = 0..self.db.options().get_max_connections();
+        while !join_all(connections.clone().map(|_| self.answers())).await.contains(&true) {
+            if Arc::strong_count(&self.is_open) == 1 {
+                // The pool is dropped.
+                return;
             }
+            tokio::time::sleep(RETRY_INTERVAL).await;
         }
+        self.is_open.store(false, Ordering::Release);
     }
 
-    fn open_until(&self) -> MutexGuard<'_, Option<Instant>> {
-        self.open_until.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Returns whether Postgres answers on a connection of its own.
+    async fn answers(&self) -> bool {
+        let Ok(mut conn) = crate::acquire(&self.db).await else { return false };
+        crate::read_clock(&mut conn).await.is_ok()
     }
 }
 
@@ -136,19 +146,5 @@ mod tests {
             assert!(matches!(query().await, Err(ReadError::Unavailable)));
         }
         assert!(began.elapsed() < RETRY_INTERVAL, "{:?}", began.elapsed());
-    }
-
-    #[tokio::test]
-    async fn after_the_interval_one_query_probes_and_success_closes_the_circuit() {
-        let pool = unavailable();
-        let long_ago = Instant::now();
-        *pool.open_until() = Some(long_ago);
-        assert!(pool.may_query(long_ago));
-        assert!(!pool.may_query(long_ago), "another one waits for the result of the first");
-        let database = sandbox::test::database().await;
-        let pool = ReadPool { db: crate::connect(&Config::new(&database.url, 2)).unwrap(), ..pool };
-        *pool.open_until() = Some(long_ago);
-        assert_eq!(pool.query(async |_| Ok(7)).await.unwrap(), 7);
-        assert!(pool.may_query(long_ago) && pool.may_query(long_ago));
     }
 }

@@ -101,8 +101,24 @@ async fn reads_go_on_after_their_connections_died_while_idle() {
     proxy.pass();
     let started = Instant::now();
     sandbox::test::until(async || pool.query(read_clock).await.is_ok()).await;
-    // One query times out after two seconds, and the next probe comes a second later.
+    // One query times out after two seconds; then the connections are replaced.
     assert!(started.elapsed() < IN_TIME, "{:?}", started.elapsed());
+}
+
+/// On an overloaded machine, an outage would otherwise last as long as the load: each read would end before its new
+/// connection is open.
+#[tokio::test(flavor = "multi_thread")]
+async fn reads_go_on_while_connecting_takes_longer_than_a_read_waits() {
+    let database = sandbox::test::database().await;
+    let (proxy, db) = through_proxy(&database.url).await;
+    let pool = ReadPool::new(db);
+    proxy.delay(Duration::from_millis(1_500));
+    assert!(pool.query(read_clock).await.is_err(), "a round trip takes three seconds");
+    // To connect and to read takes four round trips or more, to read on an open connection two.
+    proxy.delay(Duration::from_millis(300));
+    sandbox::test::until(async || pool.query(read_clock).await.is_ok()).await;
+    let again = pool.query(read_clock).await;
+    assert!(again.is_ok(), "the connections stay open: {again:?}");
 }
 
 #[tokio::test]

@@ -1,7 +1,8 @@
 //! A TCP proxy whose connections can die without a reset, as when a firewall forgets them or a host loses power.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use anyhow::Context as _;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
@@ -24,6 +25,8 @@ struct Shared {
     /// Connections with a lower number are dead. The maximum while the proxy swallows.
     first_alive: AtomicUsize,
     accepted: AtomicUsize,
+    /// Milliseconds that bytes are late, in each direction.
+    delay_ms: AtomicU64,
 }
 
 impl SilentProxy {
@@ -51,6 +54,12 @@ impl SilentProxy {
     /// Kills every connection without a reset, also those that are opened until [`Self::pass`].
     pub fn swallow(&self) {
         self.shared.first_alive.store(usize::MAX, Ordering::SeqCst);
+    }
+
+    /// Delays bytes in each direction, as on an overloaded machine; zero lifts the delay.
+    pub fn delay(&self, delay: Duration) {
+        let delay_ms = u64::try_from(delay.as_millis()).unwrap_or(u64::MAX);
+        self.shared.delay_ms.store(delay_ms, Ordering::SeqCst);
     }
 
     /// Lets connections pass that are opened from now on.
@@ -92,6 +101,7 @@ async fn pass(
     let mut is_dead = false;
     loop {
         let length = from.read(&mut buffer).await.unwrap_or_default();
+        tokio::time::sleep(Duration::from_millis(shared.delay_ms.load(Ordering::SeqCst))).await;
         is_dead |= number < shared.first_alive.load(Ordering::SeqCst);
         if is_dead && length == 0 {
             // Holds the other side open: it gets no reset.

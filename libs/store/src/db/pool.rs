@@ -65,18 +65,28 @@ impl Deref for Db {
 
 /// Returns a pool that connects on first use, so that a service can start while Postgres is down.
 pub fn connect(config: &Config) -> Result<Db, Error> {
-    open(config, config.max_connections, &[], true)
+    open(config, pool_options(config.max_connections), &[], true)
 }
 
 /// Like [`connect`], but a statement fails when it waits for a lock longer than `lock_timeout` or runs longer than
 /// twice that time, if the configured times are not shorter. So requests that wait for a lock can't occupy all
 /// connections.
 pub fn connect_with_lock_timeout(config: &Config, lock_timeout: Duration) -> Result<Db, Error> {
-    connect(&Config {
+    connect(&with_lock_timeout(config, lock_timeout))
+}
+
+/// Like [`connect_with_lock_timeout`], with `connections` that are opened in the background and stay open.
+pub(crate) fn connect_early(config: &Config, connections: u32, lock_timeout: Duration) -> Result<Db, Error> {
+    let pool = pool_options(connections).min_connections(connections);
+    open(&with_lock_timeout(config, lock_timeout), pool, &[], true)
+}
+
+fn with_lock_timeout(config: &Config, lock_timeout: Duration) -> Config {
+    Config {
         lock_timeout: config.lock_timeout.min(lock_timeout),
         statement_timeout: config.statement_timeout.min(2 * lock_timeout),
         ..config.clone()
-    })
+    }
 }
 
 /// A separate pool for a few statements that run constantly over tables of changing size. Each statement gets one
@@ -84,14 +94,17 @@ pub fn connect_with_lock_timeout(config: &Config, lock_timeout: Duration) -> Res
 /// connections are not tested before use; the caller must retry.
 pub fn connect_generic_plans(config: &Config, max_connections: u32) -> Result<Db, Error> {
     let plans = [("plan_cache_mode", "force_generic_plan"), ("enable_seqscan", "off")];
-    open(config, max_connections, &plans, false)
+    open(config, pool_options(max_connections), &plans, false)
 }
 
-fn open(config: &Config, connections: u32, options: &[(&str, &str)], pings: bool) -> Result<Db, Error> {
+fn pool_options(max_connections: u32) -> PgPoolOptions {
+    PgPoolOptions::new().max_connections(max_connections)
+}
+
+fn open(config: &Config, pool: PgPoolOptions, options: &[(&str, &str)], pings: bool) -> Result<Db, Error> {
     let last_timeout = LastTimeout::default();
     let shared = last_timeout.clone();
-    let pool = PgPoolOptions::new()
-        .max_connections(connections)
+    let pool = pool
         .acquire_timeout(ACQUIRE_TIMEOUT)
         .test_before_acquire(false)
         .before_acquire(move |conn, meta| {
