@@ -18,7 +18,7 @@ use super::pages::cached_page::CachedFormPage;
 use super::pages::page::Presentation;
 use super::pages::renderer::FormRenderer;
 use crate::config::{Cache, weight};
-use crate::cpu_work::{Busy, CpuWork};
+use crate::cpu_work::{Busy, CpuWork, Tenant};
 
 /// Upper bound of the memory of a compiled pattern.
 const PATTERN_BYTES: usize = 64 << 10;
@@ -122,13 +122,12 @@ impl FormCache {
         }
         let render = async {
             let (renderer, open) = (Arc::clone(renderer), Arc::clone(open));
-            let bytes = page_bytes(&open);
-            self.cpu.run(bytes, move || renderer.untouched(&open, presentation).map(Arc::new)).await?.map_err(
-                |error| {
-                    tracing::error!(%error, "a form can't be rendered");
-                    Busy
-                },
-            )
+            let (tenant, bytes) = (Tenant::Account(open.account_id), page_bytes(&open));
+            let render = move || renderer.untouched(&open, presentation).map(Arc::new);
+            self.cpu.run(tenant, bytes, render).await?.map_err(|error| {
+                tracing::error!(%error, "a form can't be rendered");
+                Busy
+            })
         };
         self.pages.get(&key, Instant::now(), render).await.ok().map(|rendered| rendered.value)
     }

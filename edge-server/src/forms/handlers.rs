@@ -13,7 +13,7 @@ use super::closed::closed_reason;
 use super::page_lookup::respond;
 use super::pages::page::Presentation;
 use super::pages::prefill;
-use crate::cpu_work::Busy;
+use crate::cpu_work::{Busy, Tenant};
 use crate::sites::pages::encodings::Accepted;
 use crate::state::EdgeState;
 
@@ -44,8 +44,9 @@ pub(crate) async fn show(
         return respond(&state, &page, request.headers()).map(Body::new);
     }
     let (renderer, accepted) = (Arc::clone(&state.form_renderer), Accepted::from_headers(request.headers()));
+    let tenant = Tenant::Visitors(open.account_id);
     let render = move || renderer.prefilled(&open, presentation, answers, accepted, now);
-    match state.cpu.run(page.len(), render).await {
+    match state.cpu.run(tenant, page.len(), render).await {
         Ok(response) => response,
         Err(Busy) => state.form_renderer.problem(presentation, &Problem::nothing_changed()),
     }

@@ -15,7 +15,7 @@ use uuid::Uuid;
 
 use super::classify_host::SiteHost;
 use crate::config::{Cache, weight};
-use crate::cpu_work::CpuWork;
+use crate::cpu_work::{CpuWork, Tenant};
 
 /// Most URLs in a sitemap (sitemaps.org).
 const MAX_URLS: i64 = 50_000;
@@ -50,8 +50,9 @@ impl SitemapCache {
                 store::sitemaps::list_published_pages(conn, subdomain_id, MAX_URLS).await
             };
             let pages = self.lookups.query(list).await?;
+            let (tenant, bytes) = (Tenant::Site(subdomain_id), pages.len() * URL_BYTES);
             let origin = Arc::clone(&key.1);
-            let written = self.cpu.run(pages.len() * URL_BYTES, move || sitemap_xml(&origin, &pages));
+            let written = self.cpu.run(tenant, bytes, move || sitemap_xml(&origin, &pages));
             written.await.map_err(|_busy| ReadError::Unavailable)
         };
         let xml = self.sitemaps.get(&key, Instant::now(), generate).await?.value;

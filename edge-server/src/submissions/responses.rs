@@ -13,7 +13,7 @@ use web::{Code, Problem};
 
 use super::idempotency::Receipt;
 use super::submitted_body::{ClientKind, SubmittedBody};
-use crate::cpu_work::Busy;
+use crate::cpu_work::{Busy, Tenant};
 use crate::forms::closed;
 use crate::forms::form_cache::page_bytes;
 use crate::forms::pages::view_model::Prefill;
@@ -72,12 +72,12 @@ impl Responder<'_> {
         let token = self.body.field(honeypot::fields::TOKEN).map(str::to_owned);
         let (renderer, open) = (Arc::clone(&self.state.form_renderer), Arc::clone(open));
         let (presentation, now) = (self.body.presentation, self.state.clock.now());
-        let bytes = page_bytes(&open);
+        let (tenant, bytes) = (Tenant::Visitors(open.account_id), page_bytes(&open));
         let render = move || {
             let prefill = Prefill { answers, errors: &errors, files: &files, token: token.as_deref() };
             renderer.form(&open, presentation, &prefill, now)
         };
-        self.state.cpu.run(bytes, render).await.map_err(|Busy| Problem::nothing_changed())
+        self.state.cpu.run(tenant, bytes, render).await.map_err(|Busy| Problem::nothing_changed())
     }
 
     pub(super) fn closed(&self, open: &OpenForm, reason: ClosedReason) -> Result<Response, Problem> {

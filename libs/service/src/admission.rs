@@ -45,11 +45,11 @@ pub struct Permit<K: Hash + Eq> {
 #[error("no permit became free within the queue timeout")]
 pub struct Timeout;
 
-/// A rejection by [`Admission::acquire_without_key_queue`].
+/// A rejection by [`Admission::acquire_queued`] or [`Admission::acquire_without_key_queue`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Rejected {
-    /// The key holds or waits for as many permits as it may.
-    #[error("the key has all its permits")]
+    /// The key holds and waits for as many permits as it may.
+    #[error("the key has all its permits and places in the queue")]
     KeyLimit,
     /// No permit of the total became free in time.
     #[error(transparent)]
@@ -83,12 +83,16 @@ impl<K: Hash + Eq + Clone> Admission<K> {
 
     /// Waits for a permit of this key, at most `queue_timeout` in all. First come, first served.
     pub async fn acquire(&self, key: K) -> Result<Permit<K>, Timeout> {
+        self.wait(KeyEntry::new(&self.0, key)).await
+    }
+
+    /// Like [`Self::acquire`], but rejects the caller at once if `max_queued` callers of its key wait already.
+    pub async fn acquire_queued(&self, key: K, max_queued: usize) -> Result<Permit<K>, Rejected> {
         let entry = KeyEntry::new(&self.0, key);
-        let acquire = async {
-            let per_key = Arc::clone(&entry.semaphore).acquire_owned().await.map_err(|_closed| Timeout)?;
-            self.total(per_key, entry).await
-        };
-        tokio::time::timeout(self.0.queue_timeout, acquire).await.map_err(|_elapsed| Timeout)?
+        if entry.users() > self.0.max_per_key.saturating_add(max_queued) {
+            return Err(Rejected::KeyLimit);
+        }
+        Ok(self.wait(entry).await?)
     }
 
     /// Like [`Self::acquire`], but rejects the caller at once if the key has all its permits. A caller that waits for
@@ -98,6 +102,14 @@ impl<K: Hash + Eq + Clone> Admission<K> {
         let per_key = Arc::clone(&entry.semaphore).try_acquire_owned().map_err(|_full| Rejected::KeyLimit)?;
         let permit = tokio::time::timeout(self.0.queue_timeout, self.total(per_key, entry)).await;
         Ok(permit.map_err(|_elapsed| Timeout)??)
+    }
+
+    async fn wait(&self, entry: KeyEntry<K>) -> Result<Permit<K>, Timeout> {
+        let acquire = async {
+            let per_key = Arc::clone(&entry.semaphore).acquire_owned().await.map_err(|_closed| Timeout)?;
+            self.total(per_key, entry).await
+        };
+        tokio::time::timeout(self.0.queue_timeout, acquire).await.map_err(|_elapsed| Timeout)?
     }
 
     async fn total(&self, per_key: OwnedSemaphorePermit, entry: KeyEntry<K>) -> Result<Permit<K>, Timeout> {
@@ -133,6 +145,11 @@ impl<K: Hash + Eq + Clone> KeyEntry<K> {
         let entry = keys.entry(key.clone()).or_insert_with(new);
         entry.users += 1;
         Self { shared: Arc::clone(shared), key, semaphore: Arc::clone(&entry.semaphore) }
+    }
+
+    /// Permits and waiting callers of the key, this one included.
+    fn users(&self) -> usize {
+        self.shared.keys().get(&self.key).map_or(0, |entry| entry.users)
     }
 }
 
@@ -210,6 +227,19 @@ mod tests {
         }
         drop(held);
         admission.acquire_without_key_queue("a").await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_caller_beyond_the_queue_of_its_key_is_rejected_at_once() {
+        let admission = Admission::new(UNLIMITED, 1, LONG);
+        let held = admission.acquire_queued("a", 1).await.unwrap();
+        let mut waiting = pin!(admission.acquire_queued("a", 1));
+        assert!(is_pending(waiting.as_mut()).await);
+        assert_eq!(admission.acquire_queued("a", 1).await.unwrap_err(), Rejected::KeyLimit);
+        drop(admission.acquire_queued("b", 1).await.unwrap());
+        drop(held);
+        drop(waiting.await.unwrap());
+        admission.acquire_queued("a", 0).await.unwrap();
     }
 
     #[tokio::test]

@@ -12,7 +12,7 @@ use uuid::Uuid;
 use super::rendered_page::RenderedPage;
 use super::tracker;
 use crate::config::{Cache, weight};
-use crate::cpu_work::{Busy, CpuWork};
+use crate::cpu_work::{Busy, CpuWork, Tenant};
 
 /// New versions that may wait for compression. Beyond it, a version stays uncompressed until it is rendered again.
 const MAX_PENDING: usize = 1_024;
@@ -120,7 +120,10 @@ impl PageCache {
             let (source, base_url) = (page.clone(), key.base_url.clone().unwrap_or_default());
             match last {
                 Some(last) => Ok(last),
-                None => self.cpu.run(page.len(), move || source.with_base_url(&base_url)).await,
+                None => {
+                    let tenant = Tenant::Site(key.subdomain_id);
+                    self.cpu.run(tenant, page.len(), move || source.with_base_url(&base_url)).await
+                }
             }
             .map(Some)
         };
@@ -149,7 +152,8 @@ impl PageCache {
             let last = last.filter(|last| last.is_version(document.id, &html));
             last.unwrap_or_else(|| RenderedPage::new(document.id, html))
         };
-        self.cpu.run(bytes, render).await.map(Some).map_err(|_busy| ReadError::Unavailable)
+        let rendered = self.cpu.run(Tenant::Site(key.subdomain_id), bytes, render).await;
+        rendered.map(Some).map_err(|_busy| ReadError::Unavailable)
     }
 
     /// Compresses a new version in the background.
