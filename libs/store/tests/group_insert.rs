@@ -228,6 +228,26 @@ async fn creates_one_delivery_for_each_stored_submission_and_webhook() {
 }
 
 #[tokio::test]
+async fn a_delivery_is_due_at_once_even_if_the_clock_of_its_edge_runs_ahead() {
+    let database = database().await;
+    let db = &database.db;
+    let form = form(db, ACCOUNT).await;
+    add_webhook(db, None, &["*"]).await;
+    let ahead = "2999-01-01T00:00:00Z".parse().unwrap();
+    let context = WriteContext { now: ahead, traceparent: Some("00-1-2-01"), depth: 0, new_id: &new_id };
+    let open = OpenForm { listeners: 1, ..open(ACCOUNT, &form) };
+    let in_batch = BatchSubmission::of(&open, &submission("a"), &context).unwrap();
+    assert_eq!(insert(db, &[in_batch]).await.len(), 1);
+    let mut tx = store::begin(db).await.unwrap();
+    let single = insert_submission(&mut tx, ACCOUNT, &form, &submission("b"), -1, &context).await.unwrap();
+    assert!(matches!(single, SubmissionOutcome::Stored(_)));
+    store::commit(tx).await.unwrap();
+    let due = "select count(*) from deliveries where next_attempt_at <= now() and created_at > now()";
+    let due: i64 = sqlx::query_scalar(due).fetch_one(db).await.unwrap();
+    assert_eq!((due, deliveries(db).await.len()), (2, 2), "by Postgres' clock");
+}
+
+#[tokio::test]
 async fn all_statements_select_the_same_webhooks_for_an_event() {
     let database = database().await;
     let db = &database.db;

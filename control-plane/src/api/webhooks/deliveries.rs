@@ -90,7 +90,7 @@ async fn retry(
 ) -> Result<Reply<DeliveryView>, Problem> {
     let mut tx = store::begin(&app.db).await?;
     let webhook = check_deliveries(&call, &mut tx, webhook_id).await?;
-    if !deliveries::retry_delivery(&mut tx, call.account_id, webhook_id, id, call.now).await? {
+    if !deliveries::retry_delivery(&mut tx, call.account_id, webhook_id, id).await? {
         return Err(Problem::not_found("delivery"));
     }
     check_is_active(&webhook)?;
@@ -116,8 +116,7 @@ async fn retry_failed(
     let limit = app.webhooks.max_retries_per_call;
     let mut tx = store::begin(&app.db).await?;
     check_is_active(&check_deliveries(&call, &mut tx, webhook_id).await?)?;
-    let retried =
-        deliveries::retry_failed(&mut tx, call.account_id, webhook_id, since, call.now, limit).await?;
+    let retried = deliveries::retry_failed(&mut tx, call.account_id, webhook_id, since, limit).await?;
     app.commit(tx, vec![]).await?;
     Ok(call.reply(DeliveryRetriesResponse { retried, has_more: retried == limit.unsigned_abs() }))
 }

@@ -95,7 +95,7 @@ async fn a_failure_sets_failing_since_and_a_delivery_clears_it() {
     let failed = account.delivery_when(webhook, |delivery| delivery.status_code.is_some()).await;
     until(async || account.read_webhook(webhook).await.failing_since.is_some()).await;
     let mut conn = store::acquire(&account.database.db).await.unwrap();
-    store::deliveries::retry_delivery(&mut conn, account.id, webhook, failed.id, now()).await.unwrap();
+    store::deliveries::retry_delivery(&mut conn, account.id, webhook, failed.id).await.unwrap();
     account.delivery_when(webhook, is("delivered")).await;
     until(async || account.read_webhook(webhook).await.failing_since.is_none()).await;
 }
@@ -124,9 +124,7 @@ async fn a_manual_retry_restarts_the_whole_schedule() {
     let failed = account.delivery_when(webhook, is("failed")).await;
     assert_eq!(failed.attempts, 2);
     let mut conn = store::acquire(&account.database.db).await.unwrap();
-    assert!(
-        store::deliveries::retry_delivery(&mut conn, account.id, webhook, failed.id, now()).await.unwrap()
-    );
+    assert!(store::deliveries::retry_delivery(&mut conn, account.id, webhook, failed.id).await.unwrap());
     let delivered = account.delivery_when(webhook, is("delivered")).await;
     assert_eq!((delivered.id, delivered.attempts), (failed.id, 4));
     let ids: Vec<_> =

@@ -69,7 +69,8 @@ pub(crate) async fn try_lock_listeners(
     Ok(listeners)
 }
 
-/// Inserts a delivery for each of these webhooks, which must belong to the account. The ids come from `new_id`.
+/// Inserts a delivery for each of these webhooks, which must belong to the account. The ids come from `new_id`. Deliveries
+/// are due at once by Postgres' clock, which job-runners claim them by.
 pub async fn insert_deliveries(
     conn: &mut Conn,
     account_id: Uuid,
@@ -84,7 +85,7 @@ pub async fn insert_deliveries(
     query!(
         "insert into deliveries (id, webhook_id, account_id, submission_id, event, payload, next_attempt_at, created_at,
                                  traceparent, depth)
-         select id, webhook_id, $3, $4, $5, $6, $7, $7, $8, $9 from unnest($1::uuid[], $2::uuid[]) as t (id, webhook_id)",
+         select id, webhook_id, $3, $4, $5, $6, now(), $7, $8, $9 from unnest($1::uuid[], $2::uuid[]) as t (id, webhook_id)",
         &ids,
         listeners,
         account_id,

@@ -1,4 +1,5 @@
-//! Deliveries that an owner requests: test pings and retries.
+//! Deliveries that an owner requests: test pings and retries. They are due at once by Postgres' clock, which job-runners
+//! claim them by.
 
 use chrono::{DateTime, Utc};
 use serde_json::Value;
@@ -19,7 +20,7 @@ pub async fn insert_ping(
 ) -> Result<(), Error> {
     query!(
         "insert into deliveries (id, webhook_id, account_id, event, payload, next_attempt_at, created_at, traceparent)
-         values ($1, (select id from webhooks where account_id = $2 and id = $3), $2, $4, $5, $6, $6, $7)",
+         values ($1, (select id from webhooks where account_id = $2 and id = $3), $2, $4, $5, now(), $6, $7)",
         id,
         account_id,
         webhook_id,
@@ -40,7 +41,6 @@ pub async fn retry_delivery(
     account_id: Uuid,
     webhook_id: Uuid,
     id: Uuid,
-    now: DateTime<Utc>,
 ) -> Result<bool, Error> {
     let found = query!(
         "select id from deliveries where account_id = $1 and webhook_id = $2 and id = $3",
@@ -51,13 +51,12 @@ pub async fn retry_delivery(
     .fetch_optional(&mut *conn)
     .await?;
     query!(
-        "update deliveries set state = 'pending', next_attempt_at = $4, attempts_before = attempts, finished_at = null
+        "update deliveries set state = 'pending', next_attempt_at = now(), attempts_before = attempts, finished_at = null
          where account_id = $1 and webhook_id = $2 and id = $3
-           and (state <> 'pending' or leased_until is null or leased_until <= $4)",
+           and (state <> 'pending' or leased_until is null or leased_until <= now())",
         account_id,
         webhook_id,
         id,
-        now,
     )
     .execute(conn)
     .await?;
@@ -71,20 +70,18 @@ pub async fn retry_failed(
     account_id: Uuid,
     webhook_id: Uuid,
     since: DateTime<Utc>,
-    now: DateTime<Utc>,
     limit: i64,
 ) -> Result<u64, Error> {
     let retried = query!(
-        "update deliveries set state = 'pending', next_attempt_at = $4, attempts_before = attempts, finished_at = null
+        "update deliveries set state = 'pending', next_attempt_at = now(), attempts_before = attempts, finished_at = null
          where id = any(array(
              select id from deliveries
              where account_id = $1 and webhook_id = $2 and state in ('failed', 'canceled') and finished_at >= $3
-               and event <> $6
-             order by finished_at limit $5 for update))",
+               and event <> $5
+             order by finished_at limit $4 for update))",
         account_id,
         webhook_id,
         since,
-        now,
         limit,
         domain::webhooks::PING,
     )

@@ -154,7 +154,7 @@ pub async fn insert_batch(conn: &mut Conn, all: &[BatchSubmission]) -> Result<St
            ), delivered as (
                insert into deliveries (id, webhook_id, account_id, submission_id, event, payload, next_attempt_at,
                                        created_at, traceparent, depth)
-               select o.id, h.id, p.account_id, p.id, $13, p.event::jsonb, p.sent_at, p.sent_at, p.traceparent,
+               select o.id, h.id, p.account_id, p.id, $13, p.event::jsonb, now(), p.sent_at, p.traceparent,
                       p.depth
                from place p join held h using (form_id) join ordered o on o.submission_id = p.id and o.place = h.place
            )
