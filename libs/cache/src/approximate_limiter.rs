@@ -4,6 +4,10 @@
 //! One process alone is exact. Several let through at most a fifth of the limit each before they share a count, and the
 //! hits between two exchanges. A client that uses a single process gets exactly the limit. While Redis is unavailable,
 //! each process counts for itself and adds the last known counts of the others.
+//!
+//! Memory is bounded: beyond [`MAX_KEYS`] the keys with the fewest hits are forgotten. A forgotten key begins anew, so no
+//! flood of keys makes others exceed their limit. To be forgotten near its limit, a client would need as many hits of
+//! a million other keys first.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher as _, RandomState};
@@ -23,8 +27,10 @@ const EXCHANGE_TIMEOUT: Duration = Duration::from_secs(1);
 /// A key's count is shared once it reaches this fraction (1/5) of the limit.
 const SHARE_FROM: u32 = 5;
 const SHARDS: usize = 64;
-/// Keys counted at a time in each shard. Further keys of the same window are let through uncounted.
-const MAX_KEYS: usize = 16_384;
+/// Keys counted at a time in each shard: as many as a map of 16,384 buckets holds. All shards take about 35 MB.
+const MAX_KEYS: usize = 14_336;
+/// A full shard forgets this fraction (1/4) of its keys at once, so that few hits of a flood have to look for them.
+const FORGET: usize = 4;
 
 /// Counts hits by key and fixed window. Clones share the counts.
 #[derive(Clone)]
@@ -66,6 +72,31 @@ struct Increment {
     hits: u32,
 }
 
+impl Shard {
+    /// Forgets a part of the keys: those with the fewest hits, and of keys with equally many any.
+    fn forget_fewest_hits(&mut self) {
+        let number = self.counts.len() / FORGET;
+        let mut hits: Vec<u32> = self.counts.values().map(Count::hits).collect();
+        let (fewer, most, _) = hits.select_nth_unstable(number);
+        let (most, mut equal) = (*most, number);
+        equal -= fewer.iter().filter(|hits| **hits < most).count();
+        // A new map: removing from the old one would leave it to grow.
+        let counts = std::mem::replace(&mut self.counts, HashMap::with_capacity(MAX_KEYS));
+        self.counts.extend(counts.into_iter().filter(|(_, count)| {
+            let hits = count.hits();
+            let is_forgotten = hits < most || (hits == most && equal > 0);
+            equal -= usize::from(is_forgotten && hits == most);
+            !is_forgotten
+        }));
+    }
+}
+
+impl Count {
+    fn hits(&self) -> u32 {
+        self.own.saturating_add(self.others)
+    }
+}
+
 impl ApproximateLimiter {
     /// Creates a limiter. Redis may be down. `pepper` is the key of the hash under which Redis stores keys; all
     /// processes that share a limit must use the same. Must be called within a Tokio runtime. Fails only if the URL is
@@ -94,13 +125,12 @@ impl ApproximateLimiter {
         if shard.window != window {
             *shard = Shard { window, ..Shard::default() };
         }
-        let full = shard.counts.len() >= MAX_KEYS;
-        let Shard { counts, pending, .. } = &mut *shard;
-        if full && !counts.contains_key(&key) {
-            return true;
+        if shard.counts.len() >= MAX_KEYS && !shard.counts.contains_key(&key) {
+            shard.forget_fewest_hits();
         }
+        let Shard { counts, pending, .. } = &mut *shard;
         let count = counts.entry(key).or_default();
-        if count.own + count.others >= limit {
+        if count.hits() >= limit {
             return false;
         }
         count.own += 1;

@@ -65,3 +65,19 @@ async fn without_redis_a_process_counts_alone_and_shares_later() {
     assert_eq!(allowed(&isolated, 20, noon()), 10);
     drop(redis);
 }
+
+#[tokio::test]
+async fn a_flood_of_addresses_neither_lifts_the_limit_of_its_sender_nor_limits_others() {
+    const LIMIT: Rule = Rule { limit: 1_000, window: Duration::from_hours(24) };
+    /// More than the limiter counts at a time.
+    const FLOOD: u128 = 1 << 21;
+    let limiter = ApproximateLimiter::connect("redis://127.0.0.1:1", "x", b"pepper", LIMIT).unwrap();
+    let allowed = |key, hits: u32| (0..hits).map(|_| u32::from(limiter.hit(key, noon()))).sum::<u32>();
+    assert_eq!((allowed(1, 1_200), allowed(2, 400)), (1_000, 400));
+    for address in 0..FLOOD {
+        assert!(limiter.hit(1_000 + address, noon()), "an address within its limit");
+    }
+    assert_eq!(allowed(1, 100), 0, "the limit that was reached before still applies");
+    assert_eq!(allowed(2, 1_200), 600, "and hits from before still count");
+    assert_eq!(allowed(3, 1_200), 1_000, "an address that is new now has the same limit");
+}
