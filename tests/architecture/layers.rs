@@ -7,7 +7,7 @@ use cargo_metadata::{DependencyKind, Metadata, MetadataCommand};
 /// The crates of each layer, lowest first.
 const LAYERS: [&[&str]; 7] = [
     &["domain"],
-    &["contract"],
+    &["contract", "redis-connection"],
     &["store", "warehouse", "cache", "queue", "blobs", "outbound", "web", "service"],
     &["sandbox"],
     &["control-plane", "edge-server", "collector", "job-runner"],
@@ -26,7 +26,7 @@ const ALLOWED_USERS: [(&str, &[&str]); 12] = [
     ("object_store", &["blobs"]),
     ("zip", &["control-plane", "sandbox"]),
     ("moka", &["cache"]),
-    ("redis", &["cache", "queue"]),
+    ("redis", &["redis-connection", "cache", "queue"]),
     ("libloading", &["sandbox"]),
     ("lettre", &["job-runner"]),
 ];

@@ -17,9 +17,9 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use hmac::{Hmac, KeyInit as _, Mac as _};
+use redis_connection::{Connection, client};
 use sha2::Sha256;
 
-use crate::connection::{Connection, client};
 use crate::{Error, Rule};
 
 /// Timeout of an exchange. No hit waits for it; it keeps one exchange from delaying the next.

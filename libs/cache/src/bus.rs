@@ -7,11 +7,12 @@ use std::time::{Duration, Instant};
 
 use futures::{Stream, StreamExt as _};
 use redis::aio::PubSub;
+use redis_connection::Error::Timeout;
+use redis_connection::{Connection, client};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::Error;
-use crate::connection::{Connection, client};
 
 /// Timeout of a publish. A message that must arrive is in the outbox as well.
 const PUBLISH_TIMEOUT: Duration = Duration::from_secs(2);
@@ -85,7 +86,7 @@ impl<M: Serialize + DeserializeOwned> Bus<M> {
             return Ok(());
         }
         let messages = self.pipeline(messages)?;
-        self.publisher.call(async |redis| messages.query_async::<()>(redis).await).await
+        Ok(self.publisher.call(async |redis| messages.query_async::<()>(redis).await).await?)
     }
 
     /// Publishes messages in this order for a request, which waits for at most 200 ms. After a timeout, they may be
@@ -93,21 +94,21 @@ impl<M: Serialize + DeserializeOwned> Bus<M> {
     pub async fn publish_for_request(&self, messages: &[M]) -> Result<(), Error> {
         let retry_at = *self.retry_at.lock().unwrap_or_else(PoisonError::into_inner);
         if retry_at.is_some_and(|retry_at| Instant::now() < retry_at) {
-            return Err(Error::Timeout);
+            return Err(Timeout.into());
         }
         let messages = self.pipeline(messages)?;
         let (publisher, retry_at) = (self.publisher.clone(), Arc::clone(&self.retry_at));
         // Goes on if the request stops waiting: a message that is a little late is better than one that the relay sends.
         let publishing = tokio::spawn(async move {
             let published = publisher.call(async |redis| messages.query_async::<()>(redis).await).await;
-            let is_silent = matches!(published, Err(Error::Timeout));
+            let is_silent = matches!(published, Err(Timeout));
             let until = is_silent.then(|| Instant::now() + RETRY_INTERVAL);
             *retry_at.lock().unwrap_or_else(PoisonError::into_inner) = until;
             published
         });
         match tokio::time::timeout(MAX_REQUEST_WAIT, publishing).await {
-            Ok(Ok(published)) => published,
-            Ok(Err(_)) | Err(_) => Err(Error::Timeout),
+            Ok(Ok(published)) => Ok(published?),
+            Ok(Err(_)) | Err(_) => Err(Timeout.into()),
         }
     }
 

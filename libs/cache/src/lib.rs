@@ -4,7 +4,6 @@
 mod approximate_limiter;
 mod bus;
 mod config;
-mod connection;
 mod error;
 mod limiter;
 mod memo;

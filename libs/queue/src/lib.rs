@@ -9,7 +9,6 @@
 mod ack;
 mod backend;
 mod config;
-mod connection;
 mod error;
 mod fetcher;
 mod in_process;

@@ -2,18 +2,18 @@
 
 use std::time::Duration;
 
-use redis::io::tcp::{TcpSettings, socket2::TcpKeepalive};
-use redis::{IntoConnectionInfo as _, Script, ScriptInvocation};
+use redis::{Script, ScriptInvocation};
+use redis_connection::{Connection, client};
 use serde::{Deserialize, Serialize};
 
 use crate::config::Config;
-use crate::connection::Connection;
 use crate::error::Error;
 use crate::lease::LeaseKey;
 use crate::task::Task;
 
 /// A Redis server that forks or rewrites its log can pause for seconds; a shorter timeout would only add load.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(5);
+const CONNECT_RETRIES: usize = 2;
 
 /// How long one blocking call waits for a notification before it is repeated.
 const BLOCK_SECONDS: u32 = 5;
@@ -64,17 +64,12 @@ pub(crate) struct ClaimedJobs {
 
 impl RedisQueue {
     pub(crate) fn open(config: &Config) -> Result<Self, Error> {
-        // The kernel closes the connection to a vanished peer after about half a minute, also if no call is pending.
-        let keepalive =
-            TcpKeepalive::new().with_time(Duration::from_secs(10)).with_interval(Duration::from_secs(5));
-        let tcp = TcpSettings::default().set_keepalive(keepalive).set_user_timeout(Duration::from_secs(20));
-        let address = config.url.as_str().into_connection_info()?.set_tcp_settings(tcp);
-        let client = redis::Client::open(address)?;
+        let client = client(&config.url)?;
         let block_timeout = RESPONSE_TIMEOUT + Duration::from_secs(BLOCK_SECONDS.into());
         let key = |part| format!("{}:{part}", config.name);
         Ok(Self {
-            calls: Connection::new(client.clone(), RESPONSE_TIMEOUT)?,
-            notifications: Connection::new(client, block_timeout)?,
+            calls: Connection::new(client.clone(), RESPONSE_TIMEOUT, CONNECT_RETRIES)?,
+            notifications: Connection::new(client, block_timeout, CONNECT_RETRIES)?,
             keys: Keys {
                 jobs: key("jobs"),
                 waiting: key("waiting"),
@@ -163,7 +158,7 @@ impl RedisQueue {
     }
 
     async fn invoke<T: redis::FromRedisValue>(&self, call: &ScriptInvocation<'_>) -> Result<T, Error> {
-        self.calls.call(async |redis| call.invoke_async(redis).await).await
+        Ok(self.calls.call(async |redis| call.invoke_async(redis).await).await?)
     }
 }
 

@@ -8,13 +8,13 @@ use std::time::{Duration, Instant};
 use chrono::{DateTime, Utc};
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use redis::Script;
+use redis_connection::{Connection, client};
 use sha2::Sha256;
 
 use super::local::Local;
 use super::rule::{Decision, Rule};
 use super::window::{Window, decide};
 use crate::Error;
-use crate::connection::{Connection, client};
 
 /// Default timeout of a call. A visitor waits for it: beyond this, counting locally is better.
 const DEFAULT_TIMEOUT: Duration = Duration::from_millis(150);

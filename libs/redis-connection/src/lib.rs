@@ -6,17 +6,30 @@ use std::time::Duration;
 
 use redis::aio::{ConnectionManager, ConnectionManagerConfig};
 use redis::io::tcp::{TcpSettings, socket2::TcpKeepalive};
-use redis::{IntoConnectionInfo as _, RedisResult};
-
-use crate::Error;
+use redis::{IntoConnectionInfo as _, RedisError, RedisResult};
 
 /// The kernel closes the connection to a vanished peer after about half a minute, also if no call is pending.
 const KEEPALIVE_AFTER: Duration = Duration::from_secs(10);
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(5);
 const USER_TIMEOUT: Duration = Duration::from_secs(20);
+/// Longest timeout of an attempt to connect. A call with a longer timeout may try again.
+const MAX_CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
+/// Longest pause between two attempts.
+const MAX_RETRY_DELAY: Duration = Duration::from_millis(200);
+
+/// A failed call to Redis.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Redis is unavailable or returned an error.
+    #[error("redis: {0}")]
+    Redis(#[from] RedisError),
+    /// Redis did not respond in time. It may have run the call.
+    #[error("redis did not respond in time")]
+    Timeout,
+}
 
 /// Returns a client with sockets that detect a vanished peer. Fails only if the URL is invalid.
-pub(crate) fn client(url: &str) -> Result<redis::Client, Error> {
+pub fn client(url: &str) -> Result<redis::Client, Error> {
     let keepalive = TcpKeepalive::new().with_time(KEEPALIVE_AFTER).with_interval(KEEPALIVE_INTERVAL);
     let tcp = TcpSettings::default().set_keepalive(keepalive).set_user_timeout(USER_TIMEOUT);
     Ok(redis::Client::open(url.into_connection_info()?.set_tcp_settings(tcp))?)
@@ -24,7 +37,7 @@ pub(crate) fn client(url: &str) -> Result<redis::Client, Error> {
 
 /// A shared connection with a timeout for each call. Clones share it.
 #[derive(Clone)]
-pub(crate) struct Connection {
+pub struct Connection {
     client: redis::Client,
     config: ConnectionManagerConfig,
     timeout: Duration,
@@ -38,19 +51,21 @@ struct Current {
 }
 
 impl Connection {
-    /// Connects on first use. Must be called within a Tokio runtime.
-    pub(crate) fn new(client: redis::Client, timeout: Duration, retries: usize) -> Result<Self, Error> {
+    /// Connects on first use, with `retries` further attempts. Must be called within a Tokio runtime.
+    pub fn new(client: redis::Client, timeout: Duration, retries: usize) -> Result<Self, Error> {
         let config = ConnectionManagerConfig::new()
             .set_response_timeout(Some(timeout))
-            .set_connection_timeout(Some(timeout))
-            .set_number_of_retries(retries);
+            .set_connection_timeout(Some(timeout.min(MAX_CONNECT_TIMEOUT)))
+            .set_number_of_retries(retries)
+            .set_max_delay(MAX_RETRY_DELAY);
         let manager = ConnectionManager::new_lazy_with_config(client.clone(), config.clone())?;
         let current = Arc::new(Mutex::new(Current { manager, generation: 0 }));
         Ok(Self { client, config, timeout, current })
     }
 
-    /// Makes a call within the timeout. After a timeout the next call uses a new connection.
-    pub(crate) async fn call<T>(
+    /// Makes a call within the timeout, which also covers the wait for a connection. After a timeout the next call uses a
+    /// new connection.
+    pub async fn call<T>(
         &self,
         call: impl AsyncFnOnce(&mut ConnectionManager) -> RedisResult<T>,
     ) -> Result<T, Error> {
