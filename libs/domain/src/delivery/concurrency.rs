@@ -2,14 +2,15 @@
 //!
 //! A webhook starts with a few concurrent attempts and gains one with each fast response. While its receiver doesn't
 //! answer, the limit falls to one, so a hundred receivers that hang hold a hundred permits, not all of them. A receiver
-//! that answers slowly gets as many attempts as keep its backlog from growing, up to [`MAX_SLOW`].
+//! that answers, but not fast, gets as many attempts as keep its backlog from growing, up to [`MAX_SLOW`].
 
 use std::time::Duration;
 
 /// The limit of a webhook without any response so far.
 pub const INITIAL: u32 = 4;
 
-/// The highest limit of a webhook that answers slowly.
+/// The highest limit of a webhook that answers slowly. One that answers a little faster gains no more either, but keeps
+/// what it gained with fast responses.
 pub const MAX_SLOW: u32 = 8;
 
 /// How much of its timeout an attempt used.
@@ -55,14 +56,16 @@ pub struct Delay {
 }
 
 /// Returns the limit after an attempt: one more up to `max` if it was fast, half (at least one) without an answer. After
-/// a slow answer, one more while the backlog grows, and one less once deliveries wait for less than half an attempt.
+/// any other answer, one more while the backlog grows; after a slow one, one less once deliveries wait for less than half
+/// an attempt.
 pub fn next_limit(limit: u32, speed: ResponseSpeed, delay: Delay, max: u32) -> u32 {
     let max = max.max(1);
+    let grows = delay.current > delay.previous && delay.current > delay.elapsed;
     match speed {
         ResponseSpeed::Fast => limit.saturating_add(1).min(max),
+        ResponseSpeed::Moderate if grows && limit < MAX_SLOW.min(max) => limit + 1,
         ResponseSpeed::Moderate => limit,
         ResponseSpeed::Slow => {
-            let grows = delay.current > delay.previous && delay.current > delay.elapsed;
             let is_short = delay.current < delay.elapsed / 2;
             let next = if grows { limit + 1 } else { limit - u32::from(is_short && limit > 1) };
             next.min(MAX_SLOW).min(max)
@@ -103,25 +106,27 @@ mod tests {
         assert_eq!((limit, next_limit(1, Hanging, delay, 64), next_limit(1, Fast, delay, 0)), (1, 1, 1));
     }
 
-    /// Simulates ten minutes of a receiver that answers after six seconds, with one delivery every `interval`. Returns the
-    /// longest delay of a delivery in the last minute and the highest limit.
-    fn simulate(interval: Duration) -> (Duration, u32) {
-        const STEP: Duration = Duration::from_millis(100);
-        const ELAPSED: Duration = Duration::from_secs(6);
+    /// Simulates ten minutes of a receiver that answers after `elapsed`, with one delivery every `interval`, that begin
+    /// with this limit. Returns the longest delay of a delivery in the last minute and the highest limit.
+    fn simulate(
+        (elapsed, speed): (Duration, ResponseSpeed),
+        interval: Duration,
+        mut limit: u32,
+    ) -> (Duration, u32) {
+        const STEP: Duration = Duration::from_millis(50);
         let (end, mut now, mut next_due) = (Duration::from_mins(10), Duration::ZERO, Duration::ZERO);
-        let (mut limit, mut highest, mut previous, mut longest) =
-            (INITIAL, 0, Duration::ZERO, Duration::ZERO);
+        let (mut highest, mut previous, mut longest) = (0, Duration::ZERO, Duration::ZERO);
         let mut running: std::collections::VecDeque<(Duration, Duration)> = std::collections::VecDeque::new();
         while now < end {
             while running.front().is_some_and(|(ends, _)| *ends <= now) {
                 let Some((_, current)) = running.pop_front() else { break };
-                limit = next_limit(limit, Slow, Delay { previous, current, elapsed: ELAPSED }, 64);
+                limit = next_limit(limit, speed, Delay { previous, current, elapsed }, 64);
                 previous = current;
                 highest = highest.max(limit);
             }
             while running.len() < limit as usize && next_due <= now {
                 let delay = now.checked_sub(next_due).unwrap_or_default();
-                running.push_back((now + ELAPSED, delay));
+                running.push_back((now + elapsed, delay));
                 next_due += interval;
                 if now + Duration::from_mins(1) > end {
                     longest = longest.max(delay);
@@ -135,11 +140,22 @@ mod tests {
     #[test]
     fn a_slow_receiver_gets_as_many_attempts_as_keep_its_backlog_from_growing() {
         for interval in [1_000, 1_500, 2_000, 5_000, 10_000].map(Duration::from_millis) {
-            let (longest, highest) = simulate(interval);
+            let (longest, highest) = simulate((Duration::from_secs(6), Slow), interval, INITIAL);
             assert!(longest < Duration::from_secs(60), "{interval:?}: {longest:?} late");
             assert!(highest <= MAX_SLOW, "{highest}");
         }
-        let (_, highest) = simulate(Duration::from_millis(100));
+        let (_, highest) = simulate((Duration::from_secs(6), Slow), Duration::from_millis(100), INITIAL);
         assert_eq!(highest, MAX_SLOW, "more than eight are not enough for sixty");
+    }
+
+    #[test]
+    fn a_receiver_that_takes_a_second_keeps_up_with_four_events_a_second_also_after_it_hung() {
+        let (second, interval) = (Duration::from_secs(1), Duration::from_millis(250));
+        for (speed, limit) in [(Moderate, 1), (Moderate, INITIAL), (Slow, 1), (Slow, INITIAL)] {
+            let (longest, highest) = simulate((second, speed), interval, limit);
+            assert!(longest < Duration::from_secs(5), "{speed:?} from {limit}: {longest:?} late");
+            assert!((4..=MAX_SLOW).contains(&highest), "{speed:?} from {limit}: {highest}");
+        }
+        assert_eq!(next_limit(64, Moderate, Delay::default(), 64), 64, "fast responses gained more");
     }
 }
