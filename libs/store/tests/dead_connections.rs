@@ -28,14 +28,20 @@ async fn through_proxy(url: &str) -> (SilentProxy, Db) {
     (proxy, db)
 }
 
+/// Begins a transaction on each connection.
+async fn all_in_transactions(db: &Db) -> Vec<store::Tx> {
+    let mut conns = Vec::new();
+    for _ in 0..CONNECTIONS {
+        conns.push(begin(db).await.unwrap());
+    }
+    conns
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_statement_on_a_connection_that_died_without_a_reset_ends_at_its_deadline() {
     let database = sandbox::test::database().await;
     let (proxy, db) = through_proxy(&database.url).await;
-    let mut conns = Vec::new();
-    for _ in 0..CONNECTIONS {
-        conns.push(begin(&db).await.unwrap());
-    }
+    let conns = all_in_transactions(&db).await;
     proxy.swallow();
     let started = Instant::now();
     for mut tx in conns {
@@ -79,10 +85,7 @@ async fn connections_that_died_while_idle_are_replaced_together() {
 async fn a_connection_that_dies_on_its_way_back_to_the_pool_frees_its_slot() {
     let database = sandbox::test::database().await;
     let (proxy, db) = through_proxy(&database.url).await;
-    let mut conns = Vec::new();
-    for _ in 0..CONNECTIONS {
-        conns.push(begin(&db).await.unwrap());
-    }
+    let conns = all_in_transactions(&db).await;
     proxy.swallow();
     drop(conns);
     proxy.pass();

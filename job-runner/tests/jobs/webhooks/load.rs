@@ -134,16 +134,8 @@ async fn completing_a_few_of_many_deliveries_reads_only_those_also_without_stati
     overdue(&account, 5_000).await;
     let begun = account.claim(&lease(now() + TimeDelta::minutes(1))).await;
     assert!(!begun.is_empty());
-    let outcome = AttemptOutcome {
-        status_code: Some(200),
-        duration_ms: 1,
-        error_class: None,
-        response_body: None,
-        at: now(),
-        next_attempt_at: None,
-    };
     let few = begun.iter().take(20);
-    let ended: Vec<_> = few.map(|one| (one.delivery_id, one.attempt, outcome.clone())).collect();
+    let ended: Vec<_> = few.map(|one| (one.delivery_id, one.attempt, delivered())).collect();
     let mut tx = store::begin(&account.database.db).await.unwrap();
     complete_attempts(&mut tx, &ended).await.unwrap();
     let read = "select (seq_tup_read + idx_tup_fetch)::bigint from pg_stat_xact_user_tables where relname = 'deliveries'";
@@ -167,20 +159,50 @@ async fn a_slow_receiver_with_a_backlog_gets_up_to_eight_attempts_at_a_time() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_end_of_an_attempt_waits_for_no_lock_so_it_cannot_deadlock_with_a_deletion() {
+async fn a_slow_receiver_under_steady_load_keeps_no_backlog_and_does_not_slow_a_fast_one() {
+    // A third of the timeout; four events come meanwhile.
+    const RESPONSE_TIME: Duration = Duration::from_millis(400);
+    /// Sent before the backlog is looked at: enough to lose and regain attempts.
+    const WARM_UP: usize = 60;
+    /// At one attempt at a time, 300 of these would wait.
+    const MAX_SENT: usize = 400;
     let account = Account::new().await;
-    account.webhook("https://example.com", None).await;
-    overdue(&account, 2).await;
-    let begun = account.claim(&lease(now() + TimeDelta::minutes(1))).await;
-    let outcome = AttemptOutcome {
+    let (slow, fast) = (Receiver::slow(RESPONSE_TIME).await, Receiver::responding([]).await);
+    account.webhook(&slow.url, None).await;
+    account.webhook(&fast.url, None).await;
+    let _running = account.run(&["webhooks.timeout=1200ms"]).await;
+    let mut events = service::ticks(RESPONSE_TIME / 4);
+    let mut sent = 0;
+    // On a busy machine both fall behind for a while, but only a growing backlog is never caught up with.
+    while sent < WARM_UP || sent > slow.count() + 8 || sent > fast.count() + 1 {
+        assert!(sent < MAX_SENT, "of {sent} events, {} and {} were delivered", slow.count(), fast.count());
+        events.tick().await;
+        account.submission().await;
+        sent += 1;
+    }
+    assert!(slow.most_at_a_time() <= 8);
+    until(async || account.pending().await == 0).await;
+}
+
+/// The outcome of an attempt that was delivered.
+fn delivered() -> AttemptOutcome {
+    AttemptOutcome {
         status_code: Some(200),
         duration_ms: 1,
         error_class: None,
         response_body: None,
         at: now(),
         next_attempt_at: None,
-    };
-    let ended: Vec<_> = begun.iter().map(|one| (one.delivery_id, one.attempt, outcome.clone())).collect();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_end_of_an_attempt_waits_for_no_lock_so_it_cannot_deadlock_with_a_deletion() {
+    let account = Account::new().await;
+    account.webhook("https://example.com", None).await;
+    overdue(&account, 2).await;
+    let begun = account.claim(&lease(now() + TimeDelta::minutes(1))).await;
+    let ended: Vec<_> = begun.iter().map(|one| (one.delivery_id, one.attempt, delivered())).collect();
     // A deletion has reached the first and will reach the second one.
     let mut deletion = store::begin(&account.database.db).await.unwrap();
     let delete = "delete from deliveries where id = $1";
