@@ -6,9 +6,9 @@ use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use http_body_util::BodyExt;
 use web::ClientIp;
 
-use super::admitted_body::AdmittedBody;
 use super::rate::Hit;
 use crate::{App, authentication, call};
 
@@ -40,7 +40,12 @@ pub(crate) async fn admit(
         Err(problem) => return problem.into_response(),
     };
     request.extensions_mut().insert(Arc::clone(&permit));
-    let mut response = next.run(request).await.map(|body| Body::new(AdmittedBody::new(body, permit)));
+    let hold = move |error| {
+        let _permit = &permit;
+        error
+    };
+    // Dropped with the body: once the server has taken all of it, or the client has disconnected.
+    let mut response = next.run(request).await.map(|body| Body::new(body.map_err(hold)));
     for (name, value) in headers.into_iter().filter_map(|(name, value)| Some((name?, value))) {
         // A handler with a rate limit of its own reports that one.
         response.headers_mut().entry(name).or_insert(value);

@@ -1,7 +1,6 @@
 //! Admits API calls so that one account or one address leaves room for the others: a number of calls under way at a
 //! time, and optionally a rate.
 
-mod admitted_body;
 mod calls;
 mod config;
 mod middleware;
