@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use cache::{Served, StaleOnErrorCache};
 use equivalent::Equivalent;
+use service::admission::Admission;
 use store::read_pool::{ReadError, ReadPool};
 use tokio::sync::Semaphore;
 use uuid::Uuid;
@@ -16,6 +17,10 @@ use crate::cpu_work::{Busy, CpuWork, Tenant};
 
 /// New versions that may wait for compression. Beyond it, a version stays uncompressed until it is rendered again.
 const MAX_PENDING: usize = 1_024;
+/// Of those, versions of one site. One of each site waits for its turn at a time.
+const MAX_PENDING_PER_SITE: usize = 64;
+/// How long a version waits.
+const QUEUE_TIMEOUT: Duration = Duration::from_secs(600);
 /// Versions compressed at a time; requests have priority.
 const MAX_CONCURRENT: usize = 1;
 
@@ -55,7 +60,7 @@ pub(crate) struct PageCache {
     lookups: ReadPool,
     pages: StaleOnErrorCache<PageKey, Option<RenderedPage>>,
     pending: Arc<Semaphore>,
-    compressing: Arc<Semaphore>,
+    compressing: Admission<Uuid>,
     cpu: CpuWork,
 }
 
@@ -68,7 +73,7 @@ impl PageCache {
             lookups,
             pages: StaleOnErrorCache::new(config.bounds(config.max_page_bytes), weigh),
             pending: Arc::new(Semaphore::new(MAX_PENDING)),
-            compressing: Arc::new(Semaphore::new(MAX_CONCURRENT)),
+            compressing: Admission::new(MAX_CONCURRENT, 1, QUEUE_TIMEOUT),
             cpu,
         }
     }
@@ -160,9 +165,10 @@ impl PageCache {
     fn compress(&self, key: PageKey, page: Option<&RenderedPage>) {
         let Some(page) = page.filter(|page| page.needs_compression()).cloned() else { return };
         let Ok(pending) = Arc::clone(&self.pending).try_acquire_owned() else { return };
-        let (pages, compressing) = (self.pages.clone(), Arc::clone(&self.compressing));
+        let (pages, compressing) = (self.pages.clone(), self.compressing.clone());
         tokio::spawn(async move {
-            let _permit = compressing.acquire().await;
+            let permit = compressing.acquire_queued(key.subdomain_id, MAX_PENDING_PER_SITE).await;
+            let Ok(_permit) = permit else { return };
             // Meanwhile the version may have been replaced or evicted.
             if !pages.peek_stale(&key).flatten().is_some_and(|cached| cached.is_same(&page)) {
                 return;
@@ -250,6 +256,26 @@ mod tests {
         let recreated = large_page(2, "two");
         let rewritten = cache.at_base_url(&recreated, (SITE, "large"), URL).await.unwrap();
         assert!(rewritten.is_rewritten_from(&recreated), "views count for the new page");
+    }
+
+    #[tokio::test]
+    async fn a_site_with_many_new_pages_delays_the_compression_of_another_by_one_page() {
+        let cache = cache();
+        let (attacker, other) = (Uuid::from_u128(2), Uuid::from_u128(3));
+        let slugs: Vec<_> = (0..40).map(|number| format!("page-{number}")).collect();
+        let sites = slugs.iter().map(|slug| (attacker, slug.as_str())).chain([(other, "index")]);
+        for (site, slug) in sites {
+            let page = large_page(1, slug);
+            cache.insert(site, slug, page.clone()).await;
+            cache.compress(PageKey::new(site, slug), Some(&page));
+        }
+        let is_compressed = |site, slug: &str| {
+            let page = cache.pages.peek_stale(&PageKey::new(site, slug)).flatten();
+            page.is_some_and(|page| !page.needs_compression())
+        };
+        sandbox::test::until(async || is_compressed(other, "index")).await;
+        let compressed = slugs.iter().filter(|slug| is_compressed(attacker, slug)).count();
+        assert!(compressed < 20, "{compressed} of the attacker's pages were compressed before");
     }
 
     #[tokio::test]
