@@ -19,11 +19,11 @@ use warehouse::Warehouse;
 use web::{EdgeTrust, Problem};
 
 use crate::admission::Calls;
-use crate::body_budget::BodyBudget;
 use crate::config::{Config, Deploys, Idempotency, Recipients, Subdomains, Trial, Upgrade, Webhooks};
 use crate::credential_cache::CredentialCache;
 use crate::deploys::Unpacking;
 use crate::exports::Exports;
+use crate::large_bodies::BodyBudget;
 use crate::query_admission::QueryAdmission;
 use crate::signin::state::SignIn;
 use crate::uploads::Uploads;

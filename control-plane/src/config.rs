@@ -99,7 +99,7 @@ pub struct Config {
     /// Limits of analytics queries.
     pub analytics: crate::query_admission::Analytics,
     /// The budget of large request bodies.
-    pub large_bodies: crate::body_budget::LargeBodies,
+    pub large_bodies: crate::large_bodies::LargeBodies,
 }
 
 /// Section `[http]`.

@@ -8,7 +8,6 @@ pub mod api;
 mod app;
 mod authentication;
 mod authorization;
-mod body_budget;
 mod call;
 mod config;
 mod credential_cache;
@@ -16,7 +15,7 @@ mod deploys;
 mod exports;
 mod idempotency;
 mod initial_subdomain;
-mod large_json;
+mod large_bodies;
 mod query_admission;
 mod rate_limit;
 

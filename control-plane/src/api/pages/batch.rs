@@ -16,7 +16,7 @@ use web::{Problem, Reply, read_item};
 use super::checks::{check_count, slug_taken};
 use crate::App;
 use crate::call::{Call, scope};
-use crate::large_json::LargeJson;
+use crate::large_bodies::LargeJson;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]

@@ -18,7 +18,7 @@ use self::update::update;
 use self::views::{PageDetailView, PageView, find_detail};
 use crate::App;
 use crate::call::{Call, scope};
-use crate::large_json;
+use crate::large_bodies;
 
 const MAX_BODY_BYTES: usize = 4 << 20;
 
@@ -32,7 +32,7 @@ pub(super) fn resource() -> web::Resource<App> {
         .delete("/api/pages/batch", deletion::delete_batch, "Delete up to 200 pages, each independently")
         .body_limit(MAX_BODY_BYTES)
         .post("/api/pages/batch", batch::batch, "Publish up to 200 pages, each independently")
-        .body_limit(large_json::MAX_BYTES)
+        .body_limit(large_bodies::MAX_BYTES)
 }
 
 web::list_query!(PagesQuery {

@@ -1,5 +1,6 @@
-//! What one account or one address can cost the others: bytes of lists, calls under way, and what is stored.
+//! What one account or one address can cost the others: bytes of lists, large bodies, calls under way, and what is stored.
 
+mod bodies;
 mod bounds;
 mod calls;
 mod headers;

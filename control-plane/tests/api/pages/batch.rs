@@ -1,19 +1,14 @@
 //! Batches of pages: items are independent, and the plan's limit is exact.
 
-use std::convert::Infallible;
 use std::sync::Arc;
 
-use axum::Router;
-use axum::body::Body;
-use bytes::Bytes;
 use domain::plans::Plan;
 use domain::restrictions::Restrictions;
 use domain::scopes::{Resource, ScopeSet};
-use http::{Method, Request, StatusCode};
+use http::{Method, StatusCode};
 use serde_json::{Value, json};
-use tokio::sync::mpsc::{Receiver, Sender, channel};
 
-use crate::harness::{Api, exchange, send_to};
+use crate::harness::Api;
 
 const BATCH: &str = "/api/pages/batch";
 
@@ -179,47 +174,6 @@ async fn a_large_body_is_accepted_and_a_larger_one_rejected() {
     let beyond = json!({"pages": ["x".repeat((160 << 20) + 1)]});
     let (status, problem) = api.send(Method::POST, BATCH, Some(&key), &beyond).await;
     assert_eq!((status, &problem["code"]), (StatusCode::PAYLOAD_TOO_LARGE, &json!("payload_too_large")));
-}
-
-/// Announces a body of 160 MB, sends two, and returns the sender of the rest.
-async fn send_slowly(router: &Router, key: &str) -> Sender<Result<Bytes, Infallible>> {
-    let (bytes, receiver) = channel(1);
-    let rest = async |mut receiver: Receiver<_>| Some((receiver.recv().await?, receiver));
-    let request = Request::post(BATCH)
-        .header("authorization", format!("Bearer {key}"))
-        .header("content-type", "application/json")
-        .header("content-length", 160 << 20)
-        .body(Body::from_stream(futures::stream::unfold(receiver, rest)))
-        .unwrap();
-    tokio::spawn(exchange(router.clone(), request));
-    // Each waits until the one before was read.
-    for _ in 0..32 {
-        bytes.send(Ok(Bytes::from(vec![b' '; 64 << 10]))).await.unwrap();
-    }
-    bytes
-}
-
-#[tokio::test]
-async fn slow_bodies_announced_at_160_mb_keep_no_room_from_others() {
-    let api = Api::start(&[]).await;
-    let (first, second, other) = (api.trial().await, api.trial().await, api.trial_on(Plan::Scale).await.0);
-    let router = api.replica(&["large_bodies.queue_timeout=500ms"]);
-    let slow = (send_slowly(&router, &first).await, send_slowly(&router, &second).await);
-    let html = "x".repeat(512 * 1024);
-    let large: Vec<Value> = (0..12).map(|at| with(&format!("page-{at}"), json!({"html": html}))).collect();
-    let large = json!({"pages": large, "upsert": true});
-    let send_large = async |key: &str| send_to(&router, Method::POST, BATCH, Some(key), &large).await;
-    let (status, response) = send_large(&other).await;
-    assert_eq!((status, &response["created"]), (StatusCode::OK, &json!(12)), "{response}");
-
-    let small = json!({"pages": [page("small")]});
-    let (status, _) = send_to(&router, Method::POST, BATCH, Some(&first), &small).await;
-    assert_eq!(status, StatusCode::OK, "a small body of the same account");
-    let (status, problem) = send_large(&first).await;
-    assert_eq!((status, &problem["code"]), (StatusCode::SERVICE_UNAVAILABLE, &json!("unavailable")));
-    assert!(problem["detail"].as_str().unwrap().contains("another large request of this account"));
-    drop(slow);
-    sandbox::test::until(async || send_large(&first).await.0 == StatusCode::OK).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

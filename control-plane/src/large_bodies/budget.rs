@@ -1,5 +1,5 @@
 //! Limits how many bytes of large request bodies are in memory at once. A body takes its share as it arrives, so one that
-//! is announced and never comes takes nothing from others.
+//! is announced and never comes takes nothing from others. A small body takes no share, so large ones can't delay it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,10 +10,9 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use uuid::Uuid;
 use web::{Code, Problem};
 
-/// Upper bound of one large body.
-pub(crate) const MAX_BYTES: usize = 160 << 20;
-/// Size from which a body is large: of these an account sends one at a time.
-const LARGE_BYTES: usize = 1 << 20;
+/// Size beyond which a body is large.
+pub(super) const LARGE_BYTES: usize = 1 << 20;
+/// Large bodies that an account sends at a time.
 const MAX_LARGE_PER_ACCOUNT: usize = 1;
 /// `Retry-After` of a rejected body.
 const RETRY_AFTER_SECONDS: u64 = 5;
@@ -27,6 +26,9 @@ pub struct LargeBodies {
     /// How long a request waits for its share of the budget.
     #[serde(with = "service::config::duration")]
     pub queue_timeout: Duration,
+    /// How long a large body may arrive too slowly.
+    #[serde(with = "service::config::duration")]
+    pub stall_timeout: Duration,
     /// How long a body may take to arrive.
     #[serde(with = "service::config::duration")]
     pub receive_timeout: Duration,
@@ -62,21 +64,24 @@ impl BodyBudget {
         }
     }
 
-    /// How long a body may take to arrive.
-    pub(crate) fn receive_timeout(&self) -> Duration {
-        self.config.receive_timeout
+    /// The limits of each body.
+    pub(super) fn config(&self) -> &LargeBodies {
+        &self.config
     }
 
     /// Returns the empty share of a new body.
-    pub(crate) fn share(&self, account_id: Uuid) -> BodyShare {
+    pub(super) fn share(&self, account_id: Uuid) -> BodyShare {
         BodyShare { account_id, bytes: 0, held: None, large: None }
     }
 
     /// Waits until the share has room for more bytes. Returns 503 after the queue timeout. A body of any size fits alone,
     /// even into a smaller budget.
-    pub(crate) async fn grow(&self, share: &mut BodyShare, bytes: usize) -> Result<(), Problem> {
+    pub(super) async fn grow(&self, share: &mut BodyShare, bytes: usize) -> Result<(), Problem> {
         share.bytes += bytes;
-        if share.bytes > LARGE_BYTES && share.large.is_none() {
+        if share.bytes <= LARGE_BYTES {
+            return Ok(());
+        }
+        if share.large.is_none() {
             let permit = self.large.acquire(share.account_id).await;
             let permit = permit.map_err(|_timeout| {
                 busy("another large request of this account is in progress; nothing was changed")
@@ -101,6 +106,13 @@ impl BodyBudget {
     }
 }
 
+impl BodyShare {
+    /// Returns how many bytes have arrived.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes
+    }
+}
+
 fn busy(detail: &'static str) -> Problem {
     Problem::new(Code::Unavailable, detail).retry_after(RETRY_AFTER_SECONDS)
 }
@@ -112,25 +124,38 @@ mod tests {
     const MIB: usize = 1 << 20;
 
     fn budget_of(max_in_flight_mib: u32) -> BodyBudget {
-        let queue_timeout = Duration::from_millis(10);
-        BodyBudget::new(&LargeBodies { max_in_flight_mib, queue_timeout, receive_timeout: queue_timeout })
+        let (queue_timeout, stall_timeout) = (Duration::from_millis(10), Duration::from_secs(10));
+        let receive_timeout = Duration::from_secs(120);
+        BodyBudget::new(&LargeBodies { max_in_flight_mib, queue_timeout, stall_timeout, receive_timeout })
     }
 
     #[tokio::test]
     async fn a_body_takes_its_share_as_it_arrives() {
         let budget = budget_of(4);
         let (mut one, mut other) = (budget.share(Uuid::from_u128(1)), budget.share(Uuid::from_u128(2)));
-        for _ in 0..3 {
+        for _ in 0..2 {
             budget.grow(&mut one, MIB).await.unwrap();
         }
-        budget.grow(&mut other, MIB - 1).await.unwrap();
-        budget.grow(&mut other, 1).await.unwrap();
+        budget.grow(&mut other, 2 * MIB).await.unwrap();
         assert_eq!(budget.grow(&mut other, 1).await.unwrap_err().code(), Code::Unavailable);
         drop(one);
-        budget.grow(&mut other, 3 * MIB).await.unwrap();
+        budget.grow(&mut other, 2 * MIB - 1).await.unwrap();
         budget.grow(&mut other, 100 * MIB).await.unwrap();
         drop(other);
         assert_eq!(budget.kibibytes.available_permits(), 4 << 10);
+    }
+
+    #[tokio::test]
+    async fn two_accounts_that_fill_the_budget_keep_no_small_body_waiting() {
+        let budget = budget_of(4);
+        let (mut one, mut other) = (budget.share(Uuid::from_u128(1)), budget.share(Uuid::from_u128(2)));
+        budget.grow(&mut one, 2 * MIB).await.unwrap();
+        budget.grow(&mut other, 2 * MIB).await.unwrap();
+        let mut small = budget.share(Uuid::from_u128(3));
+        for _ in 0..16 {
+            budget.grow(&mut small, MIB / 16).await.unwrap();
+        }
+        assert_eq!(budget.grow(&mut small, 1).await.unwrap_err().code(), Code::Unavailable, "it is large");
     }
 
     #[tokio::test]
