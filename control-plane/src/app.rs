@@ -21,7 +21,7 @@ use web::{EdgeTrust, Problem};
 use crate::admission::Calls;
 use crate::config::{Config, Deploys, Idempotency, Recipients, Subdomains, Trial, Upgrade, Webhooks};
 use crate::credential_cache::CredentialCache;
-use crate::deploys::Unpacking;
+use crate::deploys::DeployAdmission;
 use crate::exports::Exports;
 use crate::large_bodies::BodyBudget;
 use crate::query_admission::QueryAdmission;
@@ -52,8 +52,8 @@ pub struct AppInner {
     pub uploads: Uploads,
     /// Section `[deploys]`.
     pub deploys: Deploys,
-    /// Admits the unpacking of zips.
-    pub unpacking: Unpacking,
+    /// Admits the processing of zips.
+    pub deploy_admission: DeployAdmission,
     /// Encrypts webhook URLs and secrets.
     pub master_key: MasterKey,
     /// Section `[trial]`.
@@ -146,7 +146,7 @@ impl App {
             blobs: blobs::Blobs::connect(&config.blobs)?,
             uploads: Uploads::new(secrets.edge_token.expose_secret(), config.uploads.url_ttl),
             deploys: config.deploys.clone(),
-            unpacking: Unpacking::new(&config.deploys),
+            deploy_admission: DeployAdmission::new(&config.deploys),
             master_key,
             trial: config.trial.clone(),
             subdomains: config.subdomains.clone(),

@@ -261,7 +261,8 @@ async fn process_deploy(
         return Err(already_processing());
     }
     drop(conn);
-    let permit = app.unpacking.acquire(call.account_id).await?;
+    // Held until the deploy is published.
+    let _permit = app.deploy_admission.acquire_account(call.account_id).await?;
     let mut conn = store::acquire(&app.db).await?;
     let now = app.clock.now();
     let until = now + TimeDelta::from_std(app.deploys.lease_ttl).unwrap_or_default();
@@ -272,8 +273,7 @@ async fn process_deploy(
     let progress = Progress::default();
     let zip = Name { account_id: call.account_id, sha256 };
     let work = async {
-        let site =
-            deploys::build(&app, &call, zip, deploy.size_bytes, subdomain.id, &progress, permit).await?;
+        let site = deploys::build(&app, &call, zip, deploy.size_bytes, subdomain.id, &progress).await?;
         let published = deploys::publish(&app, &call, id, zip_id, &subdomain, &site).await?;
         Ok::<_, Problem>((site, published))
     };

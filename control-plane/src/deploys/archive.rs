@@ -8,7 +8,7 @@ mod bounded_reader;
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{BufReader, Read, Seek, SeekFrom};
+use std::io::{BufReader, Read, Seek, SeekFrom, Write};
 
 use domain::deploys::paths::{self, PathError};
 use domain::deploys::{FILES_MAX, UNPACKED_BYTES_MAX};
@@ -27,6 +27,8 @@ const END_SIGNATURE: &[u8; 4] = b"PK\x05\x06";
 /// The zip64 locator, which precedes the end record and leads to the 64-bit count.
 const LOCATOR_SIGNATURE: &[u8; 4] = b"PK\x06\x07";
 const LOCATOR_BYTES: usize = 20;
+/// Bytes of an entry that are inflated at a time.
+const COPY_BYTES: usize = 64 << 10;
 
 /// The reason why a zip is rejected.
 #[derive(Debug, thiserror::Error)]
@@ -41,6 +43,9 @@ pub(crate) enum ArchiveError {
     InvalidName(String, PathError),
     #[error("entry `{0}`: {1}")]
     InvalidEntry(String, String),
+    /// The fault is not the zip's.
+    #[error("writing an inflated file: {0}")]
+    Disk(std::io::Error),
 }
 
 impl ArchiveError {
@@ -111,20 +116,37 @@ impl Archive {
 
     /// Returns the bytes of a file after its checksum is verified, or `None` if it has more than `max_bytes`.
     pub(crate) fn read(&mut self, path: &str, max_bytes: u64) -> Result<Option<Vec<u8>>, ArchiveError> {
-        let Entry { index, size_bytes } = self.entry(path)?;
+        let size_bytes = self.size_bytes(path)?;
         if size_bytes > max_bytes {
             return Ok(None);
         }
+        let mut bytes = Vec::with_capacity(usize::try_from(size_bytes).unwrap_or_default());
+        self.copy(path, &mut bytes)?;
+        Ok(Some(bytes))
+    }
+
+    /// Writes the bytes of a file, of which only a few are in memory at a time. After an error `output` may have some of
+    /// them.
+    pub(crate) fn copy(&mut self, path: &str, output: &mut impl Write) -> Result<(), ArchiveError> {
+        let Entry { index, size_bytes } = self.entry(path)?;
         self.remaining = self.remaining.checked_sub(size_bytes).ok_or(ArchiveError::TooLarge)?;
         let entry = self.zip.by_index(index).map_err(|error| ArchiveError::entry(path, error.to_string()))?;
-        let mut bytes = Vec::with_capacity(usize::try_from(size_bytes).unwrap_or_default());
         // The checksum is verified at the end of the entry, so one byte more is requested.
-        let read = entry.take(size_bytes + 1).read_to_end(&mut bytes);
-        read.map_err(|error| ArchiveError::entry(path, error.to_string()))?;
-        if bytes.len() as u64 != size_bytes {
+        let mut entry = entry.take(size_bytes + 1);
+        let (mut buffer, mut copied) = (vec![0; COPY_BYTES], 0);
+        loop {
+            let read = entry.read(&mut buffer);
+            let read = read.map_err(|error| ArchiveError::entry(path, error.to_string()))?;
+            if read == 0 {
+                break;
+            }
+            copied += read as u64;
+            output.write_all(&buffer[..read]).map_err(ArchiveError::Disk)?;
+        }
+        if copied != size_bytes {
             return Err(ArchiveError::entry(path, "its size differs from the one in the zip's directory"));
         }
-        Ok(Some(bytes))
+        Ok(())
     }
 
     fn entry(&self, path: &str) -> Result<Entry, ArchiveError> {

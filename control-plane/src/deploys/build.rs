@@ -9,17 +9,14 @@ use blobs::Name;
 use chrono::TimeDelta;
 use domain::plans::UNLIMITED;
 use futures::{StreamExt, TryStreamExt};
-use service::admission::Permit;
 use store::blobs::NewBlob;
 use tokio::io::AsyncWriteExt;
-use tokio::runtime::Handle;
-use tokio::sync::mpsc::{Receiver, channel};
 use uuid::Uuid;
 use web::{Code, Problem};
 
 use super::Progress;
-use super::documents::Documents;
-use super::unpack::{BuiltPage, InflatedFile, UnpackError, UnpackOptions, UnpackedSite, unpack};
+use super::spool::{Span, Spool};
+use super::unpack::{BuiltPage, UnpackError, UnpackOptions, UnpackedFile, UnpackedSite, unpack};
 use crate::App;
 use crate::call::Call;
 
@@ -27,6 +24,10 @@ use crate::call::Call;
 const BATCH_SIZE: usize = 64;
 /// Files uploaded to the blob store at once.
 const MAX_CONCURRENT: usize = 8;
+/// Size up to which a file is uploaded from memory. Larger ones are uploaded in parts, of which as many bytes are in memory.
+const MAX_IN_MEMORY: u64 = 8 << 20;
+/// Bytes that are read from disk at a time.
+const READ_BYTES: u64 = 1 << 20;
 /// How long stored files may stay without a published deploy that references them.
 const UNPUBLISHED_TTL: TimeDelta = TimeDelta::hours(1);
 
@@ -43,7 +44,8 @@ pub(crate) struct BuiltFile {
 #[derive(Debug)]
 pub(crate) struct BuiltSite {
     pub(crate) pages: Vec<BuiltPage>,
-    pub(crate) documents: Arc<Documents>,
+    /// The pages' documents.
+    pub(crate) spool: Arc<Spool>,
     pub(crate) files: Vec<BuiltFile>,
     pub(crate) errors: Vec<String>,
     pub(crate) missing: BTreeSet<String>,
@@ -58,57 +60,45 @@ pub(crate) async fn build<S>(
     size_bytes: i64,
     subdomain_id: Uuid,
     progress: &Progress,
-    permit: Permit<Uuid>,
 ) -> Result<BuiltSite, Problem> {
     let account_id = call.account_id;
     let storage = find_storage(app, call, subdomain_id).await?;
     let zip = download(app, zip, size_bytes).await?;
-    let (output, files) = channel(BATCH_SIZE);
     let options = UnpackOptions {
         addresses: app.addresses.clone(),
         max_file_bytes: u64::try_from(call.limits().asset_size_limit).unwrap_or(u64::MAX),
         max_stored_bytes: storage.max_bytes,
-        memory: app.unpacking.memory(),
         progress: progress.clone(),
-        output,
-        runtime: Handle::current(),
     };
-    // A client that hangs up does not end the thread, so both hold the permit.
-    let permit = Arc::new(permit);
-    let permit_of_thread = Arc::clone(&permit);
+    let permit = app.deploy_admission.acquire_unpacking().await?;
+    // The thread goes on if the service shuts down, so it holds the permit.
     let unpacked = tokio::task::spawn_blocking(move || {
-        let _permit = permit_of_thread;
+        let _permit = permit;
         unpack(zip, options)
     });
-    let mut stored = Vec::new();
-    let stored_all = store_files(app, account_id, files, progress, &mut stored).await;
     let unpacked = unpacked.await.unwrap_or_else(|panic| Err(UnpackError::Io(std::io::Error::other(panic))));
-    drop(permit);
-    match (stored_all, unpacked) {
-        (Ok(()), Ok(unpacked)) => {
-            let UnpackedSite { pages, documents, errors, missing } = unpacked;
-            Ok(BuiltSite { pages, documents: Arc::new(documents), files: stored, errors, missing })
+    let UnpackedSite { pages, files, spool, errors, missing } = unpacked.map_err(|error| match error {
+        UnpackError::Archive(reason) => {
+            Problem::new(Code::ValidationFailed, format!("{reason}; nothing was published"))
+                .hint("fix the zip, start a new deploy and upload it")
         }
-        (stored_all, unpacked) => {
-            release(app, account_id, &stored).await;
-            // If unpacking stopped because its receiver was gone, the storing side has the cause.
-            match unpacked {
-                Err(UnpackError::Archive(reason)) => {
-                    Err(Problem::new(Code::ValidationFailed, format!("{reason}; nothing was published"))
-                        .hint("fix the zip, start a new deploy and upload it"))
-                }
-                Err(UnpackError::StorageExceeded(bytes)) => {
-                    let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
-                    Err(call.storage_exceeded(bytes - storage.served_bytes))
-                }
-                Err(UnpackError::Io(error)) => {
-                    tracing::error!(%error, "failed to unpack a zip");
-                    Err(stored_all.err().unwrap_or_else(Problem::nothing_changed))
-                }
-                _ => Err(stored_all.err().unwrap_or_else(Problem::nothing_changed)),
-            }
+        UnpackError::StorageExceeded(bytes) => {
+            let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
+            call.storage_exceeded(bytes - storage.served_bytes)
         }
+        UnpackError::Io(error) => failed_on_disk(&error),
+    })?;
+    let (spool, mut stored) = (Arc::new(spool), Vec::new());
+    if let Err(problem) = store_files(app, account_id, files, &spool, progress, &mut stored).await {
+        release(app, account_id, &stored).await;
+        return Err(problem);
     }
+    Ok(BuiltSite { pages, spool, files: stored, errors, missing })
+}
+
+fn failed_on_disk(error: &std::io::Error) -> Problem {
+    tracing::error!(%error, "failed to unpack a zip");
+    Problem::nothing_changed()
 }
 
 /// What the plan has left for the files of a site.
@@ -149,44 +139,62 @@ async fn download(app: &App, zip: Name, size_bytes: i64) -> Result<File, Problem
     Ok(file.into_std().await)
 }
 
-/// Stores the files as they arrive. Adds each to `stored` before its upload, so that a failed build releases all.
+/// Stores the files. Adds each to `stored` before its upload, so that a failed build releases all.
 async fn store_files(
     app: &App,
     account_id: Uuid,
-    mut files: Receiver<InflatedFile>,
+    files: Vec<UnpackedFile>,
+    spool: &Arc<Spool>,
     progress: &Progress,
     stored: &mut Vec<BuiltFile>,
 ) -> Result<(), Problem> {
-    let mut batch = Vec::with_capacity(BATCH_SIZE);
-    while files.recv_many(&mut batch, BATCH_SIZE).await > 0 {
+    let mut files = files.into_iter().peekable();
+    while files.peek().is_some() {
         let now = app.clock.now();
-        let mut uploads = Vec::with_capacity(batch.len());
-        for InflatedFile { path, sha256, content_type, by_content, bytes, permit } in batch.drain(..) {
-            let size_bytes = i64::try_from(bytes.len()).unwrap_or(i64::MAX);
+        let mut uploads = Vec::with_capacity(BATCH_SIZE);
+        for UnpackedFile { path, sha256, content_type, by_content, bytes } in files.by_ref().take(BATCH_SIZE)
+        {
+            let size_bytes = i64::try_from(bytes.bytes).unwrap_or(i64::MAX);
             let blob = NewBlob { id: app.rng.uuid_v7(now), sha256, size_bytes };
             stored.push(BuiltFile { path, blob, content_type, by_content });
-            uploads.push((blob, bytes, permit));
+            uploads.push((blob, bytes));
         }
         // Two paths with the same bytes share one blob.
-        uploads.sort_by_key(|(blob, ..)| blob.sha256);
-        uploads.dedup_by_key(|(blob, ..)| blob.sha256);
-        let blobs: Vec<NewBlob> = uploads.iter().map(|(blob, ..)| *blob).collect();
+        uploads.sort_by_key(|(blob, _)| blob.sha256);
+        uploads.dedup_by_key(|(blob, _)| blob.sha256);
+        let blobs: Vec<NewBlob> = uploads.iter().map(|(blob, _)| *blob).collect();
         let mut tx = store::begin(&app.db).await?;
         // Publishing locks many of these rows one after the other; the usage lock orders both.
         store::usage::lock(&mut tx, account_id).await?;
         store::blobs::insert_unreferenced(&mut tx, account_id, &blobs, now + UNPUBLISHED_TTL).await?;
         store::commit(tx).await?;
-        let put = uploads.into_iter().map(async |(blob, bytes, _permit)| {
+        let put = uploads.into_iter().map(async |(blob, bytes)| {
             let name = Name { account_id, sha256: blob.sha256 };
             if !app.blobs.contains(name).await? {
-                app.blobs.put(name, bytes).await?;
+                upload(app, name, blob.id, spool, bytes).await?;
             }
             progress.file_done();
-            Ok::<_, blobs::Error>(())
+            Ok::<_, Problem>(())
         });
         futures::stream::iter(put).buffer_unordered(MAX_CONCURRENT).try_collect::<()>().await?;
     }
     Ok(())
+}
+
+/// Uploads a file, after waiting for its memory.
+async fn upload(app: &App, name: Name, id: Uuid, spool: &Arc<Spool>, span: Span) -> Result<(), Problem> {
+    let _memory = app.deploy_admission.acquire_memory(span.bytes.min(MAX_IN_MEMORY)).await;
+    let read = async |span| spool.read(span).await.map_err(|error| failed_on_disk(&error));
+    if span.bytes <= MAX_IN_MEMORY {
+        return Ok(app.blobs.put(name, read(span).await?.into()).await?);
+    }
+    let (mut incoming, mut rest) = (app.blobs.receive(name.account_id, id), span);
+    while rest.bytes > 0 {
+        let (first, others) = rest.split_first(READ_BYTES);
+        incoming.write(read(first).await?.into()).await?;
+        rest = others;
+    }
+    Ok(app.blobs.store(&incoming.finish().await?).await?)
 }
 
 /// Releases stored files that no deploy will reference.

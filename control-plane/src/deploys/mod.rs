@@ -4,13 +4,13 @@
 mod admission;
 mod archive;
 mod build;
-mod documents;
 mod progress;
 mod publish;
 mod rollback;
+mod spool;
 mod unpack;
 
-pub use admission::Unpacking;
+pub use admission::DeployAdmission;
 pub(crate) use build::{BuiltFile, BuiltSite, build};
 pub(crate) use progress::Progress;
 pub(crate) use publish::{PublishedPage, publish};

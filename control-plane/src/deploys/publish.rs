@@ -180,7 +180,9 @@ async fn write_pages<S>(
     };
     let (mut published, mut changes) = (Vec::with_capacity(site.pages.len()), Vec::new());
     for page in &site.pages {
-        let html = site.documents.read(page.html).await.map_err(|error| {
+        let bytes = site.spool.read(page.html).await;
+        let html = bytes.and_then(|bytes| String::from_utf8(bytes).map_err(std::io::Error::other));
+        let html = html.map_err(|error| {
             tracing::error!(%error, "failed to read a rewritten page from disk");
             Problem::nothing_changed()
         })?;

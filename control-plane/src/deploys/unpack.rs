@@ -1,39 +1,33 @@
-//! Unpacks a zip; this blocks its thread. Files are sent out as they are inflated. Pages are rewritten last, when the
-//! addresses of all files are known.
+//! Unpacks a zip into a [`Spool`]; this blocks its thread. Pages are rewritten last, when the addresses of all files are
+//! known.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
+use std::io::{self, Write};
 
-use bytes::Bytes;
 use domain::addresses::Addresses;
 use domain::deploys::links::{Linked, Links, Target, Use};
 use domain::deploys::{CSS_BYTES_MAX, css, html, layout, paths};
 use domain::{media, pages};
 use sha2::{Digest, Sha256};
-use tokio::runtime::Handle;
-use tokio::sync::OwnedSemaphorePermit;
-use tokio::sync::mpsc::Sender;
 
 use super::Progress;
-use super::admission::InflatedMemory;
 use super::archive::{Archive, ArchiveError};
-use super::documents::{Documents, Span};
+use super::spool::{Span, Spool};
 
 /// Upper bound of reported missing paths.
 const MAX_MISSING: usize = 1_000;
 /// Upper bound of a reported path; no zip entry can have a longer one.
 const MAX_PATH_BYTES: usize = 1_000;
 
-/// An inflated file of the site.
+/// A file of the site other than a page.
 #[derive(Debug)]
-pub(crate) struct InflatedFile {
+pub(crate) struct UnpackedFile {
     pub(crate) path: String,
     pub(crate) sha256: [u8; 32],
     pub(crate) content_type: &'static str,
     pub(crate) by_content: bool,
-    pub(crate) bytes: Bytes,
-    /// The file's share of the bound on inflated bytes.
-    pub(crate) permit: OwnedSemaphorePermit,
+    pub(crate) bytes: Span,
 }
 
 /// A page of the site.
@@ -44,11 +38,13 @@ pub(crate) struct BuiltPage {
     pub(crate) html: Span,
 }
 
-/// The result of unpacking, apart from the files already sent.
+/// The result of unpacking.
 #[derive(Debug)]
 pub(crate) struct UnpackedSite {
     pub(crate) pages: Vec<BuiltPage>,
-    pub(crate) documents: Documents,
+    pub(crate) files: Vec<UnpackedFile>,
+    /// The contents of pages and files.
+    pub(crate) spool: Spool,
     /// One message for each file that was left out.
     pub(crate) errors: Vec<String>,
     /// Paths that pages and style sheets reference and the zip lacks.
@@ -60,16 +56,22 @@ pub(crate) struct UnpackedSite {
 pub(crate) enum UnpackError {
     /// The zip is invalid.
     #[error(transparent)]
-    Archive(#[from] ArchiveError),
+    Archive(ArchiveError),
     /// The files to store have more bytes than the plan has left: this many.
     #[error("the files have {0} bytes, more than the plan has left")]
     StorageExceeded(u64),
     /// The disk failed.
     #[error("unpacking: {0}")]
-    Io(#[from] std::io::Error),
-    /// The task that stores the files has stopped.
-    #[error("the receiver of the files is gone")]
-    ReceiverGone,
+    Io(#[from] io::Error),
+}
+
+impl From<ArchiveError> for UnpackError {
+    fn from(error: ArchiveError) -> Self {
+        match error {
+            ArchiveError::Disk(error) => Self::Io(error),
+            error => Self::Archive(error),
+        }
+    }
 }
 
 /// The inputs of [`unpack`].
@@ -79,11 +81,7 @@ pub(crate) struct UnpackOptions {
     pub(crate) max_file_bytes: u64,
     /// What the plan has left for all files.
     pub(crate) max_stored_bytes: u64,
-    /// Bounds the inflated bytes of all zips.
-    pub(crate) memory: InflatedMemory,
     pub(crate) progress: Progress,
-    pub(crate) output: Sender<InflatedFile>,
-    pub(crate) runtime: Handle,
 }
 
 /// Unpacks the site in a zip.
@@ -96,7 +94,8 @@ pub(crate) fn unpack(zip: File, options: UnpackOptions) -> Result<UnpackedSite, 
     options.progress.set_total(documents.len() + files.len());
     let unpacked = UnpackedSite {
         pages: Vec::new(),
-        documents: Documents::new()?,
+        files: Vec::new(),
+        spool: Spool::new()?,
         errors: Vec::new(),
         missing: BTreeSet::new(),
     };
@@ -107,16 +106,13 @@ pub(crate) fn unpack(zip: File, options: UnpackOptions) -> Result<UnpackedSite, 
     let (sheets, others): (Vec<_>, Vec<_>) = files.into_iter().partition(|path| is_sheet(path));
     unpacker.targets.extend(sheets.iter().map(|path| (path.clone(), Target::File(None))));
     for path in others {
-        unpacker.send_file(path)?;
+        unpacker.add_file(path)?;
     }
     let links = Links::new(std::mem::take(&mut unpacker.targets));
     for path in sheets {
-        unpacker.send_sheet(path, &links)?;
+        unpacker.add_sheet(path, &links)?;
     }
     for (path, slug) in slugs {
-        if unpacker.options.output.is_closed() {
-            return Err(UnpackError::ReceiverGone);
-        }
         unpacker.add_page(&path, slug, &links)?;
     }
     Ok(unpacker.unpacked)
@@ -140,7 +136,7 @@ struct Unpacker {
     archive: Archive,
     root: String,
     options: UnpackOptions,
-    /// Bytes of the files sent so far.
+    /// Bytes of the files to store so far.
     stored_bytes: u64,
     targets: BTreeMap<String, Target>,
     unpacked: UnpackedSite,
@@ -190,31 +186,46 @@ impl Unpacker {
         format!("{}{path}", self.root)
     }
 
-    /// Inflates a file to store, after waiting for memory; `None` if the plan does not allow its size.
-    fn inflate(&mut self, path: &str) -> Result<Option<(Vec<u8>, OwnedSemaphorePermit)>, UnpackError> {
-        let (in_zip, max_bytes) = (self.in_zip(path), self.options.max_file_bytes);
-        let size_bytes = self.archive.size_bytes(&in_zip)?;
-        if size_bytes > max_bytes {
+    /// Returns whether the plan allows the size of a file, which is left out otherwise.
+    fn is_allowed(&mut self, path: &str) -> Result<bool, UnpackError> {
+        let max_bytes = self.options.max_file_bytes;
+        let is_allowed = self.archive.size_bytes(&self.in_zip(path))? <= max_bytes;
+        if !is_allowed {
             self.leave_out(path, &format!("the plan allows files of up to {max_bytes} bytes"));
-            return Ok(None);
         }
-        let permit = self.options.runtime.block_on(self.options.memory.acquire(size_bytes));
-        let permit = permit.ok_or(UnpackError::ReceiverGone)?;
-        Ok(self.archive.read(&in_zip, max_bytes)?.map(|bytes| (bytes, permit)))
+        Ok(is_allowed)
     }
 
-    fn send_file(&mut self, path: String) -> Result<(), UnpackError> {
-        let Some((bytes, permit)) = self.inflate(&path)? else { return Ok(()) };
+    fn add_file(&mut self, path: String) -> Result<(), UnpackError> {
+        if !self.is_allowed(&path)? {
+            return Ok(());
+        }
+        let (sha256, bytes) = self.inflate(&path)?;
         let by_content = media::is_image_or_font(media::by_name(&path));
-        let sha256: [u8; 32] = Sha256::digest(&bytes).into();
         let address = by_content
             .then(|| self.options.addresses.asset_by_content(&hex::encode(sha256), paths::name_of(&path)));
         self.targets.insert(path.clone(), Target::File(address));
-        self.send(path, bytes, sha256, by_content, permit)
+        self.push(path, sha256, by_content, bytes)
     }
 
-    fn send_sheet(&mut self, path: String, links: &Links) -> Result<(), UnpackError> {
-        let Some((mut bytes, permit)) = self.inflate(&path)? else { return Ok(()) };
+    /// Inflates a file into the spool. Returns its digest.
+    fn inflate(&mut self, path: &str) -> Result<([u8; 32], Span), UnpackError> {
+        let (in_zip, spool) = (self.in_zip(path), &mut self.unpacked.spool);
+        let from = spool.size();
+        let mut output = Digesting { sha256: Sha256::new(), output: spool };
+        self.archive.copy(&in_zip, &mut output)?;
+        let sha256 = output.sha256.finalize().into();
+        Ok((sha256, self.unpacked.spool.span_from(from)))
+    }
+
+    fn add_sheet(&mut self, path: String, links: &Links) -> Result<(), UnpackError> {
+        if !self.is_allowed(&path)? {
+            return Ok(());
+        }
+        let Some(mut bytes) = self.archive.read(&self.in_zip(&path), CSS_BYTES_MAX as u64)? else {
+            let (sha256, bytes) = self.inflate(&path)?;
+            return self.push(path, sha256, false, bytes);
+        };
         let base = Links::base(&path, None).unwrap_or_default();
         let mut missing = BTreeSet::new();
         let link = |reference: &str| match links.link(&base, reference, Use::Embedded) {
@@ -226,14 +237,15 @@ impl Unpacker {
             }
         };
         let max_bytes = CSS_BYTES_MAX.min(usize::try_from(self.options.max_file_bytes).unwrap_or(usize::MAX));
-        let text = std::str::from_utf8(&bytes).ok().filter(|text| text.len() <= CSS_BYTES_MAX);
         // A sheet that would become too large is served unchanged: its references work by path too.
+        let text = std::str::from_utf8(&bytes).ok();
         if let Some(Ok(Some(rewritten))) = text.map(|text| css::rewrite(text, max_bytes, link)) {
             bytes = rewritten.into_bytes();
             self.report_missing(missing);
         }
         let sha256 = Sha256::digest(&bytes).into();
-        self.send(path, bytes, sha256, false, permit)
+        let bytes = self.unpacked.spool.push(&bytes)?;
+        self.push(path, sha256, false, bytes)
     }
 
     fn add_page(&mut self, path: &str, slug: String, links: &Links) -> Result<(), UnpackError> {
@@ -255,7 +267,7 @@ impl Unpacker {
             self.leave_out(path, &error.message);
             return Ok(());
         }
-        let html = self.unpacked.documents.push(&rewritten.html)?;
+        let html = self.unpacked.spool.push(rewritten.html.as_bytes())?;
         self.report_missing(rewritten.missing);
         self.unpacked.pages.push(BuiltPage { slug, title, html });
         self.options.progress.file_done();
@@ -268,22 +280,39 @@ impl Unpacker {
         self.unpacked.missing.extend(reported.take(remaining));
     }
 
-    fn send(
+    fn push(
         &mut self,
         path: String,
-        bytes: Vec<u8>,
         sha256: [u8; 32],
         by_content: bool,
-        permit: OwnedSemaphorePermit,
+        bytes: Span,
     ) -> Result<(), UnpackError> {
-        self.stored_bytes += bytes.len() as u64;
+        self.stored_bytes += bytes.bytes;
         // Rewritten style sheets are larger than in the zip.
         if self.stored_bytes > self.options.max_stored_bytes {
             return Err(UnpackError::StorageExceeded(self.stored_bytes));
         }
         let content_type = media::by_name(&path);
-        let file = InflatedFile { path, sha256, content_type, by_content, bytes: bytes.into(), permit };
-        self.options.output.blocking_send(file).map_err(|_| UnpackError::ReceiverGone)
+        self.unpacked.files.push(UnpackedFile { path, sha256, content_type, by_content, bytes });
+        Ok(())
+    }
+}
+
+/// Digests bytes as they are written.
+struct Digesting<W> {
+    sha256: Sha256,
+    output: W,
+}
+
+impl<W: Write> Write for Digesting<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.output.write(bytes)?;
+        self.sha256.update(&bytes[..written]);
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.output.flush()
     }
 }
 

@@ -39,7 +39,7 @@ async fn a_deploy_beyond_the_storage_of_the_plan_writes_nothing_to_the_store() {
 }
 
 #[tokio::test]
-async fn zips_of_one_account_are_unpacked_one_after_the_other_and_few_in_all() {
+async fn a_deploy_that_waits_to_store_its_files_keeps_no_other_account_waiting() {
     let owner = Owner::with_plan(Plan::Pro).await;
     let (first, second) = (
         owner.uploaded(&zip_of(&[("index.html", b"1")])).await,
@@ -66,26 +66,19 @@ async fn zips_of_one_account_are_unpacked_one_after_the_other_and_few_in_all() {
     };
     let running = tokio::spawn(process(&owner.key, &with_file));
     owner.api.until_lock_wait().await;
-    for (key, id) in [(owner.key.as_str(), second.as_str()), (other_key.as_str(), third)] {
-        let (status, headers, problem) = process(key, id).await;
-        assert_eq!(
-            (status, &problem["code"]),
-            (StatusCode::SERVICE_UNAVAILABLE, &json!("unavailable")),
-            "{problem}"
-        );
-        assert!(headers.contains_key("retry-after"), "{headers:?}");
-        assert_eq!(
-            owner.api.send(Method::GET, &format!("/api/deploy/{id}"), Some(key), &Value::Null).await.1["status"],
-            "uploaded"
-        );
-    }
+    let (status, headers, problem) = process(&owner.key, &second).await;
+    assert_eq!(
+        (status, &problem["code"], headers.contains_key("retry-after")),
+        (StatusCode::SERVICE_UNAVAILABLE, &json!("unavailable"), true),
+        "another deploy of the same account: {problem}"
+    );
+    let (_, deploy) = owner.send(Method::GET, &format!("/api/deploy/{second}"), Value::Null).await;
+    assert_eq!(deploy["status"], "uploaded", "it may be processed later");
+    let (status, _, done) = process(&other_key, third).await;
+    assert_eq!(status, StatusCode::OK, "the only permit to unpack is free: {done}");
     store::commit(held).await.unwrap();
     assert_eq!(running.await.unwrap().0, StatusCode::OK);
-    for (key, id) in [
-        (owner.key.as_str(), first.as_str()),
-        (owner.key.as_str(), second.as_str()),
-        (other_key.as_str(), third),
-    ] {
-        assert_eq!(process(key, id).await.0, StatusCode::OK, "its turn has come");
+    for id in [&first, &second] {
+        assert_eq!(process(&owner.key, id).await.0, StatusCode::OK, "its turn has come");
     }
 }
