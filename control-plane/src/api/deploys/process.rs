@@ -1,0 +1,193 @@
+//! Publishes the site in an uploaded zip.
+
+use axum::extract::State;
+use blobs::Name;
+use chrono::TimeDelta;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use store::deploys::{Deploy, Status};
+use tracing::Instrument;
+use uuid::Uuid;
+use web::{Code, OptionalJson, Path, Problem, Reply};
+
+use super::read::find;
+use crate::App;
+use crate::call::{Call, scope};
+use crate::deploys::{self, Progress};
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(super) struct ProcessDeployRequest {
+    /// Subdomain to publish to; default: the account's first subdomain.
+    subdomain_id: Option<Uuid>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct DeployedPage {
+    /// Path of the page on its site.
+    slug: String,
+    /// Id of the page.
+    id: Uuid,
+    /// `created`, `updated` or `unchanged`.
+    status: &'static str,
+    /// Public URL of the page.
+    subdomain_url: String,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct DeployedAsset {
+    /// Path of the file in the site.
+    filename: String,
+    /// Public URL of the file.
+    public_url: String,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+struct StalePage {
+    /// Path of the page on its site.
+    slug: String,
+    /// Id of the page.
+    id: Uuid,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+struct DeployStats {
+    /// Number of new pages.
+    pages_created: usize,
+    /// Number of changed pages.
+    pages_updated: usize,
+    /// Number of assets with URLs of their own.
+    assets_uploaded: usize,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct DeployResultResponse {
+    /// Id of the deploy.
+    deploy_id: Uuid,
+    /// The pages in the zip.
+    pages: Vec<DeployedPage>,
+    /// Images and fonts, served at URLs of their own. All other files are served at their paths in the zip.
+    assets: Vec<DeployedAsset>,
+    /// Public URL of the site.
+    site_url: String,
+    /// Pages of the site that are not in the zip. They stay, with the files of the previous deploy.
+    stale_pages_not_in_zip: Vec<StalePage>,
+    /// Files that were left out, with the reason.
+    errors: Vec<String>,
+    /// Paths that pages and style sheets refer to but that are not in the zip.
+    missing_assets: Vec<String>,
+    /// The site's previous deploy; null for none.
+    previous_deploy_id: Option<Uuid>,
+    /// Totals of this deploy.
+    stats: DeployStats,
+}
+
+/// Runs in its own task, which continues after the caller disconnects: a long deploy can exceed the caller's timeout.
+pub(super) async fn process(
+    call: Call<scope::DeploysUpdate>,
+    State(app): State<App>,
+    Path(id): Path<Uuid>,
+    OptionalJson(request): OptionalJson<ProcessDeployRequest>,
+) -> Result<Reply<DeployResultResponse>, Problem> {
+    let task = tokio::spawn(process_deploy(call, app, id, request).in_current_span());
+    task.await.unwrap_or_else(|error| {
+        tracing::error!(%error, "the task that processes a deploy ended early");
+        Err(Problem::outcome_unknown())
+    })
+}
+
+async fn process_deploy(
+    call: Call<scope::DeploysUpdate>,
+    app: App,
+    id: Uuid,
+    request: Option<ProcessDeployRequest>,
+) -> Result<Reply<DeployResultResponse>, Problem> {
+    let mut conn = store::acquire(&app.db).await?;
+    let deploy = find(&call, &mut conn, id).await?;
+    let subdomain = call.subdomain(&mut conn, request.and_then(|request| request.subdomain_id)).await?;
+    let (zip_id, sha256) = deploy.zip.ok_or_else(|| not_ready(&deploy))?;
+    if deploy.leased_until.is_some_and(|until| until > call.now) {
+        return Err(already_processing());
+    }
+    drop(conn);
+    // Held until the deploy is published.
+    let _permit = app.deploy_admission.acquire_account(call.account_id).await?;
+    let mut conn = store::acquire(&app.db).await?;
+    let now = app.clock.now();
+    let until = now + TimeDelta::from_std(app.deploys.lease_ttl).unwrap_or_default();
+    if !store::deploys::lease_deploy(&mut conn, call.account_id, id, now, until).await? {
+        return Err(already_processing());
+    }
+    drop(conn);
+    let progress = Progress::default();
+    let zip = Name { account_id: call.account_id, sha256 };
+    let work = async {
+        let site = deploys::build(&app, &call, zip, deploy.size_bytes, subdomain.id, &progress).await?;
+        let published = deploys::publish(&app, &call, id, zip_id, &subdomain, &site).await?;
+        Ok::<_, Problem>((site, published))
+    };
+    let (site, published) = match progress.report_while(&app, call.account_id, id, work).await {
+        Ok(done) => done,
+        Err(problem) => {
+            Progress::release(&app, call.account_id, id).await;
+            return Err(problem);
+        }
+    };
+    let view = |page: deploys::PublishedPage| DeployedPage {
+        subdomain_url: app.addresses.page(&subdomain.name, &page.slug),
+        slug: page.slug,
+        id: page.id,
+        status: page.status,
+    };
+    let pages: Vec<DeployedPage> = published.pages.into_iter().map(view).collect();
+    let assets = assets(&app, &site);
+    let count = |status: &str| pages.iter().filter(|page| page.status == status).count();
+    let stats = DeployStats {
+        pages_created: count("created"),
+        pages_updated: count("updated"),
+        assets_uploaded: assets.len(),
+    };
+    let stale = published.stale.into_iter().map(|page| StalePage { slug: page.slug, id: page.id });
+    Ok(call.reply(DeployResultResponse {
+        deploy_id: id,
+        pages,
+        assets,
+        site_url: app.addresses.page(&subdomain.name, domain::pages::INDEX),
+        stale_pages_not_in_zip: stale.collect(),
+        errors: site.errors,
+        missing_assets: site.missing.into_iter().collect(),
+        previous_deploy_id: published.previous_id,
+        stats,
+    }))
+}
+
+fn already_processing() -> Problem {
+    Problem::new(Code::Conflict, "this deploy is already being processed")
+        .hint("see its progress with GET /api/deploy/{id}")
+}
+
+fn not_ready(deploy: &Deploy) -> Problem {
+    match deploy.status {
+        Status::Presigned | Status::Uploaded => {
+            Problem::new(Code::Conflict, "the zip of this deploy has not been uploaded")
+                .hint("PUT it to the uploadUrl from POST /api/deploy")
+        }
+        Status::Processed | Status::RolledBack => {
+            Problem::new(Code::Conflict, "this deploy was already processed").hint("create a new one")
+        }
+    }
+}
+
+fn assets(app: &App, site: &deploys::BuiltSite) -> Vec<DeployedAsset> {
+    let by_content = site.files.iter().filter(|file| file.by_content);
+    let view = |file: &deploys::BuiltFile| {
+        let name = domain::deploys::paths::name_of(&file.path);
+        let public_url = app.addresses.asset_by_content(&hex::encode(file.blob.sha256), name);
+        DeployedAsset { filename: file.path.clone(), public_url }
+    };
+    by_content.map(view).collect()
+}
