@@ -11,16 +11,20 @@ use store::deploys::files::{DeployFile, ServedDeploy};
 use store::deploys::undo::{FoundPage, PageChange};
 use store::pages::{PageUpsert, UpsertOutcome};
 use store::subdomains::Subdomain;
-use store::usage::{self, Counter};
+use store::usage;
 use uuid::Uuid;
 use web::{Code, Problem};
 
 use super::build::{BuiltFile, BuiltSite, release};
+use super::unpack::BuiltPage;
 use crate::App;
 use crate::call::Call;
 
 /// The previous state of a page that the deploy creates.
 const UNPUBLISHED: Publication = Publication { is_published: false, publish_at: None };
+
+/// Bytes of pages that are written in one statement.
+const BATCH_BYTES: u64 = 2 << 20;
 
 /// A page of a published site.
 #[derive(Debug)]
@@ -178,44 +182,67 @@ async fn write_pages<S>(
         version_id: previous.get(&page_id).and_then(|page| page.version_id),
         publication: previous.get(&page_id).map_or(UNPUBLISHED, |page| page.publication),
     };
-    let (mut published, mut changes) = (Vec::with_capacity(site.pages.len()), Vec::new());
-    for page in &site.pages {
-        let bytes = site.spool.read(page.html).await;
-        let html = bytes.and_then(|bytes| String::from_utf8(bytes).map_err(std::io::Error::other));
-        let html = html.map_err(|error| {
-            tracing::error!(%error, "failed to read a rewritten page from disk");
-            Problem::nothing_changed()
-        })?;
-        let upsert = PageUpsert {
-            id: app.rng.uuid_v7(now),
-            folder_id: None,
-            subdomain_id,
-            slug: page.slug.clone(),
-            title: page.title.clone(),
-            html,
-            // The file is the whole document, so it has no separate CSS.
-            css: Some(None),
-            metadata: None,
-            is_published: Some(true),
-            deploy_id: Some(deploy_id),
-        };
-        let (id, status) = match store::pages::upsert_page(tx, account_id, upsert, now).await? {
-            UpsertOutcome::Created(id) => {
-                let limit = call.limits().projects;
-                if !usage::reserve(tx, account_id, Counter::Projects, limit).await? {
-                    return Err(call.quota_exceeded("projects", limit));
-                }
+    // In the order of the slugs, because other accounts may publish the same ones, of which the first gets the short URL.
+    let mut pages: Vec<&BuiltPage> = site.pages.iter().collect();
+    pages.sort_by(|a, b| a.slug.cmp(&b.slug));
+    let (mut published, mut changes) = (Vec::with_capacity(pages.len()), Vec::new());
+    let mut rest = pages.as_slice();
+    while !rest.is_empty() {
+        let (batch, others) = rest.split_at(batch_len(rest));
+        rest = others;
+        let mut upserts = Vec::with_capacity(batch.len());
+        for page in batch {
+            upserts.push(PageUpsert {
+                id: app.rng.uuid_v7(now),
+                folder_id: None,
+                subdomain_id,
+                slug: page.slug.clone(),
+                title: page.title.clone(),
+                html: read_document(site, page).await?,
+                // The file is the whole document, so it has no separate CSS.
+                css: Some(None),
+                metadata: None,
+                is_published: Some(true),
+                deploy_id: Some(deploy_id),
+            });
+        }
+        let outcomes = store::pages::upsert_pages(tx, account_id, upserts, now).await?;
+        let is_created = |outcome: &&UpsertOutcome| matches!(outcome, UpsertOutcome::Created(_));
+        let created = i64::try_from(outcomes.iter().filter(is_created).count()).unwrap_or(i64::MAX);
+        let limit = call.limits().projects;
+        if !usage::reserve_projects(tx, account_id, created, limit).await? {
+            return Err(call.quota_exceeded("projects", limit));
+        }
+        for (page, outcome) in batch.iter().zip(outcomes) {
+            let (id, status) = match outcome {
+                UpsertOutcome::Created(id) => (id, "created"),
+                UpsertOutcome::Updated(id) => (id, "updated"),
+                UpsertOutcome::Unchanged(id) => (id, "unchanged"),
+            };
+            if !matches!(outcome, UpsertOutcome::Unchanged(_)) {
                 changes.push(change_of(id));
-                (id, "created")
             }
-            UpsertOutcome::Updated(id) => {
-                changes.push(change_of(id));
-                (id, "updated")
-            }
-            UpsertOutcome::Unchanged(id) => (id, "unchanged"),
-        };
-        published.push(PublishedPage { id, slug: page.slug.clone(), status });
+            published.push(PublishedPage { id, slug: page.slug.clone(), status });
+        }
     }
     store::deploys::undo::insert_changes(tx, account_id, deploy_id, &changes).await?;
     Ok(published)
+}
+
+/// Returns how many of the first pages are written in one statement, at least one.
+fn batch_len(pages: &[&BuiltPage]) -> usize {
+    let mut bytes = 0;
+    let fits = |page: &&&BuiltPage| {
+        bytes += page.html.bytes;
+        bytes <= BATCH_BYTES
+    };
+    pages.iter().take_while(fits).count().max(1)
+}
+
+async fn read_document(site: &BuiltSite, page: &BuiltPage) -> Result<String, Problem> {
+    let bytes = site.spool.read(page.html).await;
+    bytes.and_then(|bytes| String::from_utf8(bytes).map_err(std::io::Error::other)).map_err(|error| {
+        tracing::error!(%error, "failed to read a rewritten page from disk");
+        Problem::nothing_changed()
+    })
 }

@@ -194,6 +194,45 @@ async fn an_upsert_writes_only_differences() {
     assert_eq!(deploys, [None, None, Some(SITE)]);
 }
 
+#[tokio::test]
+async fn many_pages_are_upserted_like_one_after_the_other() {
+    let database = sandbox::test::database().await;
+    let mut conn = store::acquire(&database.db).await.unwrap();
+    account(&mut conn).await;
+    let [changed, same] = [7, 8].map(Uuid::from_u128);
+    let page = |id: Uuid, slug: &str, html: &str| PageUpsert { id, slug: slug.to_owned(), ..upsert(html) };
+    for round in 0..25_u128 {
+        let new = Uuid::from_u128(100 + round);
+        let all = vec![
+            page(new, &format!("new-{round}"), "<p>new"),
+            page(changed, "changed", &format!("<p>{round}")),
+            page(same, "same", "<p>new"),
+        ];
+        let outcomes = pages::upsert_pages(&mut conn, ACCOUNT, all, noon()).await.unwrap();
+        let expected = match round {
+            0 => [new, changed, same].map(UpsertOutcome::Created),
+            _ => {
+                [UpsertOutcome::Created(new), UpsertOutcome::Updated(changed), UpsertOutcome::Unchanged(same)]
+            }
+        };
+        assert_eq!(outcomes, expected, "round {round}");
+    }
+    for (id, html, numbers) in [(changed, "<p>24", (6..=25).rev().collect()), (same, "<p>new", vec![1])] {
+        let page = pages::find_page(&mut conn, ACCOUNT, id).await.unwrap().unwrap();
+        assert_eq!(page.content.html, html);
+        let versions = list_versions(&mut conn, ACCOUNT, id).await.unwrap();
+        assert_eq!(versions.iter().map(|version| version.number).collect::<Vec<i32>>(), numbers);
+        let newest = find_version(&mut conn, ACCOUNT, id, versions[0].id).await.unwrap().unwrap();
+        assert_eq!(newest.html, html);
+    }
+    let texts = sqlx::query_scalar::<_, i64>("select count(*) from page_contents");
+    assert_eq!(
+        texts.fetch_one(&database.db).await.unwrap(),
+        22,
+        "20 versions, the shared text and the metadata"
+    );
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn concurrent_edits_of_shared_texts_neither_deadlock_nor_lose_texts() {
     let database = sandbox::test::database().await;

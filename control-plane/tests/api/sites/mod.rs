@@ -4,3 +4,4 @@ mod assets;
 mod deploy_limits;
 mod deploys;
 mod owner;
+mod publish_lock;

@@ -70,6 +70,26 @@ pub async fn reserve(conn: &mut Conn, account_id: Uuid, counter: Counter, limit:
     Ok(taken.is_some())
 }
 
+/// Counts that many more projects, all or none, within `limit` (-1: unlimited). Returns whether they were counted.
+pub async fn reserve_projects(
+    conn: &mut Conn,
+    account_id: Uuid,
+    projects: i64,
+    limit: i64,
+) -> Result<bool, Error> {
+    let taken = query_scalar!(
+        "update usage set projects = projects + $2
+         where account_id = $1 and ($2::bigint = 0 or $3::bigint = -1 or projects + $2 <= $3)
+         returning account_id",
+        account_id,
+        projects,
+        limit,
+    )
+    .fetch_optional(conn)
+    .await?;
+    Ok(taken.is_some())
+}
+
 /// Counts one resource less. Returns an error if the counter is already zero.
 pub async fn release(conn: &mut Conn, account_id: Uuid, counter: Counter) -> Result<(), Error> {
     query!(

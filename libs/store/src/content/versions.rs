@@ -3,8 +3,10 @@
 //! Every transaction that writes pages must first lock the account's usage row ([`crate::usage::lock`]), so that a text
 //! can't lose its last version while another transaction begins to reference it.
 
+use std::collections::BTreeMap;
+
 use chrono::{DateTime, Utc};
-use domain::pages::{Content, VERSIONS_KEPT, hash_of};
+use domain::pages::{Content, Hash, VERSIONS_KEPT, hash_of};
 use serde_json::Value;
 use sqlx::{query, query_as};
 use uuid::Uuid;
@@ -23,55 +25,87 @@ pub struct Version {
     pub created_at: DateTime<Utc>,
 }
 
-/// Stores a version of a page and deletes those beyond the last twenty.
-pub(crate) async fn insert_version(
+/// A version to store.
+pub(crate) struct NewVersion<'a> {
+    pub(crate) page_id: Uuid,
+    pub(crate) content: &'a Content,
+    /// The deploy that writes it, if any.
+    pub(crate) deploy_id: Option<Uuid>,
+}
+
+/// Stores a version of each page and deletes those beyond the last twenty.
+pub(crate) async fn insert_versions(
     conn: &mut Conn,
     account_id: Uuid,
-    page_id: Uuid,
-    content: &Content,
-    deploy_id: Option<Uuid>,
+    versions: &[NewVersion<'_>],
     now: DateTime<Utc>,
 ) -> Result<(), Error> {
-    let metadata = content.metadata_text();
-    let texts = [Some(&content.html), content.css.as_ref(), content.entry_template.as_ref(), Some(&metadata)];
-    let hashes = texts.map(|text| text.map(|text| hash_of(text).to_vec()));
+    if versions.is_empty() {
+        return Ok(());
+    }
+    let metadata: Vec<String> = versions.iter().map(|version| version.content.metadata_text()).collect();
+    // Each text is sent once, by its hash.
+    let mut texts: BTreeMap<Hash, &str> = BTreeMap::new();
+    let [mut html, mut css, mut templates, mut notes] = [const { Vec::<Option<Vec<u8>>>::new() }; 4];
+    for (version, metadata) in versions.iter().zip(&metadata) {
+        let Content { css: style, entry_template, .. } = version.content;
+        for (hashes, text) in [
+            (&mut html, Some(version.content.html.as_str())),
+            (&mut css, style.as_deref()),
+            (&mut templates, entry_template.as_deref()),
+            (&mut notes, Some(metadata.as_str())),
+        ] {
+            hashes.push(text.map(|text| {
+                let hash = hash_of(text);
+                texts.insert(hash, text);
+                hash.to_vec()
+            }));
+        }
+    }
+    let (hashes, bodies): (Vec<Vec<u8>>, Vec<&str>) =
+        texts.into_iter().map(|(hash, text)| (hash.to_vec(), text)).unzip();
     query!(
         "insert into page_contents (account_id, hash, body)
-         select distinct on (hash) $1, hash, body from unnest($2::bytea[], $3::text[]) as text (hash, body)
-         where hash is not null
+         select $1, hash, body from unnest($2::bytea[], $3::text[]) as text (hash, body)
          on conflict (account_id, hash) do nothing",
         account_id,
-        &hashes as _,
-        &texts as _,
+        &hashes,
+        &bodies as _,
     )
     .execute(&mut *conn)
     .await?;
-    let [html_hash, css_hash, template_hash, metadata_hash] = hashes;
+    let pages: Vec<Uuid> = versions.iter().map(|version| version.page_id).collect();
+    let titles: Vec<&str> = versions.iter().map(|version| version.content.title.as_str()).collect();
+    let deploys: Vec<Option<Uuid>> = versions.iter().map(|version| version.deploy_id).collect();
     query!(
         "insert into page_versions (account_id, page_id, number, title, html_id, css_id, template_id, metadata_id,
                                     deploy_id, created_at)
-         select $1, $2, coalesce((select max(number) from page_versions where page_id = $2), 0) + 1, $3,
-                (select id from page_contents where account_id = $1 and hash = $4),
-                (select id from page_contents where account_id = $1 and hash = $5),
-                (select id from page_contents where account_id = $1 and hash = $6),
-                (select id from page_contents where account_id = $1 and hash = $7), $8, $9",
+         select $1, v.page_id,
+                coalesce((select max(number) from page_versions where page_id = v.page_id), 0) + 1, v.title,
+                (select id from page_contents where account_id = $1 and hash = v.html),
+                (select id from page_contents where account_id = $1 and hash = v.css),
+                (select id from page_contents where account_id = $1 and hash = v.template),
+                (select id from page_contents where account_id = $1 and hash = v.metadata), v.deploy_id, $9
+         from unnest($2::uuid[], $3::text[], $4::bytea[], $5::bytea[], $6::bytea[], $7::bytea[], $8::uuid[])
+             as v (page_id, title, html, css, template, metadata, deploy_id)",
         account_id,
-        page_id,
-        content.title,
-        html_hash,
-        css_hash,
-        template_hash,
-        metadata_hash,
-        deploy_id,
+        &pages,
+        &titles as _,
+        &html as _,
+        &css as _,
+        &templates as _,
+        &notes as _,
+        &deploys as _,
         now,
     )
     .execute(&mut *conn)
     .await?;
     let gone = query!(
-        "delete from page_versions where page_id = $1
-           and number <= (select max(number) from page_versions where page_id = $1) - $2
-         returning html_id, css_id, template_id, metadata_id",
-        page_id,
+        "delete from page_versions v
+         using (select page_id, max(number) as newest from page_versions where page_id = any($1) group by page_id) n
+         where v.page_id = n.page_id and v.number <= n.newest - $2
+         returning v.html_id, v.css_id, v.template_id, v.metadata_id",
+        &pages,
         VERSIONS_KEPT,
     )
     .fetch_all(&mut *conn)

@@ -3,6 +3,7 @@
 mod delete;
 mod read;
 mod schedule;
+mod upsert;
 mod write;
 
 pub use delete::delete_page;
@@ -10,6 +11,5 @@ pub use read::{
     Document, Page, PageSummary, find_document, find_id_by_slug, find_page, find_short_address, list_pages,
 };
 pub use schedule::{find_next_due, publish_due};
-pub use write::{
-    NewPage, PageChange, PageUpsert, UpsertOutcome, insert_page, lock_page, update_page, upsert_page,
-};
+pub use upsert::{PageUpsert, UpsertOutcome, upsert_page, upsert_pages};
+pub use write::{NewPage, PageChange, insert_page, lock_page, update_page};

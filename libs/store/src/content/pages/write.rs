@@ -6,8 +6,7 @@ use serde_json::Value;
 use sqlx::{query, query_scalar};
 use uuid::Uuid;
 
-use super::read::find_id_by_slug;
-use crate::versions::insert_version;
+use crate::versions::{NewVersion, insert_versions};
 use crate::{Conn, Error, usage};
 
 /// A page to store.
@@ -56,47 +55,6 @@ impl From<Content> for PageChange {
     }
 }
 
-/// A page to insert, or to update if its slug exists.
-#[derive(Debug)]
-pub struct PageUpsert {
-    /// Used only for a new page.
-    pub id: Uuid,
-    /// Used only for a new page.
-    pub folder_id: Option<Uuid>,
-    pub subdomain_id: Uuid,
-    pub slug: String,
-    pub title: String,
-    pub html: String,
-    /// `None` leaves an existing page's style sheet unchanged.
-    pub css: Option<Option<String>>,
-    /// `None` leaves an existing page's metadata unchanged.
-    pub metadata: Option<Value>,
-    /// `None` leaves an existing page unchanged and publishes a new one.
-    pub is_published: Option<bool>,
-    /// The deploy that writes it, if any.
-    pub deploy_id: Option<Uuid>,
-}
-
-/// The result of an upsert.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum UpsertOutcome {
-    /// The page was inserted.
-    Created(Uuid),
-    /// The page was changed.
-    Updated(Uuid),
-    /// The page was already identical; nothing was written.
-    Unchanged(Uuid),
-}
-
-/// Whether an update without changes is written.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum WriteMode {
-    /// Writes it, so that `updated_at` rises.
-    Always,
-    /// Skips it.
-    IfDifferent,
-}
-
 /// The stored state before an update.
 struct Current {
     content: Content,
@@ -109,43 +67,74 @@ struct Current {
 /// `false`, with nothing changed, if the subdomain already has a page with that slug.
 pub async fn insert_page(conn: &mut Conn, account_id: Uuid, page: &NewPage) -> Result<bool, Error> {
     usage::lock(conn, account_id).await?;
-    let content = &page.content;
-    let hash = content.hash();
+    if insert_pages(conn, account_id, &[page]).await?.is_empty() {
+        return Ok(false);
+    }
+    let version = NewVersion { page_id: page.id, content: &page.content, deploy_id: page.deploy_id };
+    insert_versions(conn, account_id, &[version], page.created_at).await?;
+    Ok(true)
+}
+
+/// Inserts pages without their versions, except those with a slug that exists. Returns the ids of the inserted ones.
+pub(super) async fn insert_pages(
+    conn: &mut Conn,
+    account_id: Uuid,
+    pages: &[&NewPage],
+) -> Result<Vec<Uuid>, Error> {
+    if pages.is_empty() {
+        return Ok(Vec::new());
+    }
+    let ids: Vec<Uuid> = pages.iter().map(|page| page.id).collect();
+    let folders: Vec<Option<Uuid>> = pages.iter().map(|page| page.folder_id).collect();
+    let subdomains: Vec<Uuid> = pages.iter().map(|page| page.subdomain_id).collect();
+    let slugs: Vec<&str> = pages.iter().map(|page| page.slug.as_str()).collect();
+    let titles: Vec<&str> = pages.iter().map(|page| page.content.title.as_str()).collect();
+    let html: Vec<&str> = pages.iter().map(|page| page.content.html.as_str()).collect();
+    let css: Vec<Option<&str>> = pages.iter().map(|page| page.content.css.as_deref()).collect();
+    let templates: Vec<Option<&str>> =
+        pages.iter().map(|page| page.content.entry_template.as_deref()).collect();
+    let metadata: Vec<Value> = pages.iter().map(|page| page.content.metadata.clone()).collect();
+    let hashes: Vec<Vec<u8>> = pages.iter().map(|page| page.content.hash().to_vec()).collect();
+    let published: Vec<bool> = pages.iter().map(|page| page.publication.is_published).collect();
+    let due: Vec<Option<DateTime<Utc>>> = pages.iter().map(|page| page.publication.publish_at).collect();
+    let created: Vec<DateTime<Utc>> = pages.iter().map(|page| page.created_at).collect();
     let inserted = query_scalar!(
         "insert into pages (id, account_id, folder_id, subdomain_id, slug, title, html, css, entry_template, metadata,
                             content_hash, is_published, publish_at, created_at, updated_at)
-         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14,
-                 date_trunc('milliseconds', $14::timestamptz))
+         select n.id, $1, n.folder_id, n.subdomain_id, n.slug, n.title, n.html, n.css, n.entry_template, n.metadata,
+                n.content_hash, n.is_published, n.publish_at, n.created_at, date_trunc('milliseconds', n.created_at)
+         from unnest($2::uuid[], $3::uuid[], $4::uuid[], $5::text[], $6::text[], $7::text[], $8::text[], $9::text[],
+                     $10::jsonb[], $11::bytea[], $12::boolean[], $13::timestamptz[], $14::timestamptz[])
+             as n (id, folder_id, subdomain_id, slug, title, html, css, entry_template, metadata, content_hash,
+                   is_published, publish_at, created_at)
          on conflict (subdomain_id, slug) do nothing returning id",
-        page.id,
         account_id,
-        page.folder_id,
-        page.subdomain_id,
-        page.slug,
-        content.title,
-        content.html,
-        content.css,
-        content.entry_template,
-        content.metadata,
-        hash.as_slice(),
-        page.publication.is_published,
-        page.publication.publish_at,
-        page.created_at,
+        &ids,
+        &folders as _,
+        &subdomains,
+        &slugs as _,
+        &titles as _,
+        &html as _,
+        &css as _,
+        &templates as _,
+        &metadata,
+        &hashes,
+        &published,
+        &due as _,
+        &created,
     )
-    .fetch_optional(&mut *conn)
+    .fetch_all(&mut *conn)
     .await?;
-    if inserted.is_none() {
-        return Ok(false);
-    }
+    // In the order of the slugs, because transactions of other accounts may insert the same ones.
     query!(
-        "insert into short_addresses (slug, page_id) values ($1, $2) on conflict do nothing",
-        page.slug,
-        page.id,
+        "insert into short_addresses (slug, page_id)
+         select slug, id from pages where account_id = $1 and id = any($2) order by slug on conflict do nothing",
+        account_id,
+        &inserted,
     )
-    .execute(&mut *conn)
+    .execute(conn)
     .await?;
-    insert_version(conn, account_id, page.id, content, page.deploy_id, page.created_at).await?;
-    Ok(true)
+    Ok(inserted)
 }
 
 /// Locks a page of the account. Returns when it was last updated.
@@ -170,68 +159,8 @@ pub async fn update_page(
     change: PageChange,
     now: DateTime<Utc>,
 ) -> Result<bool, Error> {
-    Ok(edit(conn, account_id, id, change, now, WriteMode::Always).await?.is_some())
-}
-
-/// Inserts a page, or updates the one with its slug if it differs. The caller must count a new page in the same
-/// transaction.
-pub async fn upsert_page(
-    conn: &mut Conn,
-    account_id: Uuid,
-    page: PageUpsert,
-    now: DateTime<Utc>,
-) -> Result<UpsertOutcome, Error> {
     usage::lock(conn, account_id).await?;
-    let existing = find_id_by_slug(conn, account_id, page.subdomain_id, &page.slug).await?;
-    let publication = PublicationChange { is_published: page.is_published, publish_at: None };
-    if let Some(id) = existing {
-        let change = PageChange {
-            title: Some(page.title),
-            html: Some(page.html),
-            css: page.css,
-            metadata: page.metadata,
-            publication,
-            deploy_id: page.deploy_id,
-            ..PageChange::default()
-        };
-        let changed = edit(conn, account_id, id, change, now, WriteMode::IfDifferent).await?;
-        return Ok(if changed == Some(true) {
-            UpsertOutcome::Updated(id)
-        } else {
-            UpsertOutcome::Unchanged(id)
-        });
-    }
-    let new = NewPage {
-        id: page.id,
-        folder_id: page.folder_id,
-        subdomain_id: page.subdomain_id,
-        slug: page.slug,
-        content: Content {
-            title: page.title,
-            html: page.html,
-            css: page.css.flatten(),
-            entry_template: None,
-            metadata: page.metadata.unwrap_or_else(|| Value::Object(serde_json::Map::new())),
-        },
-        publication: Publication::NEW.apply(publication, now),
-        deploy_id: page.deploy_id,
-        created_at: now,
-    };
-    insert_page(conn, account_id, &new).await?;
-    Ok(UpsertOutcome::Created(new.id))
-}
-
-/// Updates a page. Returns whether it differed, or `None` if there is no such page.
-async fn edit(
-    conn: &mut Conn,
-    account_id: Uuid,
-    id: Uuid,
-    change: PageChange,
-    now: DateTime<Utc>,
-    mode: WriteMode,
-) -> Result<Option<bool>, Error> {
-    usage::lock(conn, account_id).await?;
-    let Some(current) = find_current(conn, account_id, id).await? else { return Ok(None) };
+    let Some(current) = find_current(conn, account_id, id).await? else { return Ok(false) };
     let before = &current.content;
     let content = Content {
         title: change.title.unwrap_or_else(|| before.title.clone()),
@@ -244,10 +173,6 @@ async fn edit(
     let publication = current.publication.apply(change.publication, now);
     let folder_id = change.folder_id.unwrap_or(current.folder_id);
     let content_differs = current.content_hash.as_deref() != Some(hash.as_slice());
-    let differs = content_differs || publication != current.publication || folder_id != current.folder_id;
-    if mode == WriteMode::IfDifferent && !differs {
-        return Ok(Some(false));
-    }
     // Unchanged texts are not sent, because Postgres would store them again.
     let other = |new: &str, old: &str| (new != old).then(|| new.to_owned());
     query!(
@@ -277,9 +202,10 @@ async fn edit(
     .execute(&mut *conn)
     .await?;
     if content_differs {
-        insert_version(conn, account_id, id, &content, change.deploy_id, now).await?;
+        let version = NewVersion { page_id: id, content: &content, deploy_id: change.deploy_id };
+        insert_versions(conn, account_id, &[version], now).await?;
     }
-    Ok(Some(differs))
+    Ok(true)
 }
 
 async fn find_current(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<Option<Current>, Error> {
