@@ -341,6 +341,24 @@ async fn a_form_keeps_only_its_newest_spam() {
 }
 
 #[tokio::test]
+async fn a_flood_of_large_submissions_over_the_rate_is_refused_and_does_not_replace_itself_for_ever() {
+    let database = database().await;
+    let form = form(&database.db, |_| {}).await;
+    let large: String = Rng::seeded(1).bytes::<120_000>().iter().map(|byte| format!("{byte:02x}")).collect();
+    let mut outcomes = Vec::new();
+    while outcomes.len() < 150 && !matches!(outcomes.last(), Some(SubmissionOutcome::RateLimited)) {
+        outcomes.push(insert(&database.db, &form, json!({"note": large}), &["rate"]).await);
+    }
+    assert_eq!(outcomes.pop(), Some(SubmissionOutcome::RateLimited), "after {} of 240 kB", outcomes.len());
+    assert!(outcomes.len() >= 50 && outcomes.iter().all(stored), "{}", outcomes.len());
+    let count =
+        sqlx::query_scalar::<_, i64>("select count(*) from submissions where form_id = $1").bind(form.id);
+    let kept = count.fetch_one(&database.db).await.unwrap();
+    assert_eq!(usize::try_from(kept).unwrap(), outcomes.len(), "none was replaced");
+    assert!(stored(&insert(&database.db, &form, json!({"note": large}), &["honeypot"]).await), "other spam");
+}
+
+#[tokio::test]
 async fn deliveries_and_the_mail_are_stored_in_the_same_transaction() {
     let database = database().await;
     let form = form(&database.db, |form| form.notify_email = Some("owner@example.com".to_owned())).await;

@@ -22,7 +22,8 @@ pub const EXTERNAL_ID_CHARS_MAX: usize = 200;
 pub const BYTES_MAX: usize = 256 << 10;
 /// Maximum number of retained spam submissions of one form; new ones replace the oldest.
 pub const SPAM_MAX: i64 = 1_000;
-/// Maximum number of stored submissions of one form that exceeded the rate of their address; further ones are refused.
+/// Maximum number of stored submissions of one form that exceeded the rate of their address. Further ones are refused, as they
+/// are beyond [`SPAM_BYTES_MAX`].
 pub const RATE_LIMITED_MAX: i64 = 1_000;
 /// Maximum size of a form's spam submissions in bytes.
 pub const SPAM_BYTES_MAX: i64 = 16 << 20;

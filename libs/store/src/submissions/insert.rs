@@ -7,7 +7,7 @@ use contract::Signal;
 use domain::answers::Answers;
 use domain::forms::ClosedReason;
 use domain::honeypot::reasons;
-use domain::submissions::{RATE_LIMITED_MAX, SubmissionEvent, SubmissionEventData, digest};
+use domain::submissions::{SubmissionEvent, SubmissionEventData, digest};
 use sqlx::query;
 use sqlx::types::Json;
 use uuid::Uuid;
@@ -226,7 +226,7 @@ async fn insert_spam(
     context: &WriteContext<'_>,
 ) -> Result<SubmissionOutcome, Error> {
     let is_rate_limited = new.spam_reasons.iter().any(|reason| reason == reasons::RATE);
-    if is_rate_limited && spam::count_rate_limited(conn, account_id, form.id).await? >= RATE_LIMITED_MAX {
+    if is_rate_limited && spam::is_full_of_rate_limited(conn, account_id, form.id).await? {
         return Ok(SubmissionOutcome::RateLimited);
     }
     let stored = query!(

@@ -2,14 +2,15 @@
 //! files, which are deleted on arrival.
 
 use chrono::{DateTime, Utc};
-use domain::submissions::{SPAM_BYTES_MAX, SPAM_MAX};
+use domain::submissions::{RATE_LIMITED_MAX, SPAM_BYTES_MAX, SPAM_MAX};
 use sqlx::{query, query_scalar};
 use uuid::Uuid;
 
 use crate::{Conn, Error};
 
 /// Deletes the oldest spam of a form beyond its limits, which submissions over the rate of their address have for
-/// themselves: a flood must not replace spam that its owner may want to review.
+/// themselves: a flood must not replace spam that its owner may want to review. Nor may it replace itself for ever, so that
+/// its bytes are limited by [`is_full_of_rate_limited`] only.
 pub(super) async fn delete_excess(conn: &mut Conn, account_id: Uuid, form_id: Uuid) -> Result<(), Error> {
     // Concurrent deletions skip each other's rows; the next one deletes what both left.
     query!(
@@ -17,10 +18,11 @@ pub(super) async fn delete_excess(conn: &mut Conn, account_id: Uuid, form_id: Uu
              select id from submissions where id in (
                  select id from (
                      select id, row_number() over newest as nth,
-                            sum(pg_column_size(payload) + pg_column_size(search)) over newest as bytes
+                            sum(pg_column_size(payload) + pg_column_size(search)) over newest as bytes,
+                            'rate' = any (spam_reasons) as is_rate_limited
                      from submissions where account_id = $1 and form_id = $2 and status = 'spam'
                      window newest as (partition by 'rate' = any (spam_reasons) order by created_at desc, id desc)
-                 ) as kept where nth > $3 or bytes > $4)
+                 ) as kept where nth > $3 or (bytes > $4 and not is_rate_limited))
              for update skip locked)",
         account_id,
         form_id,
@@ -32,21 +34,25 @@ pub(super) async fn delete_excess(conn: &mut Conn, account_id: Uuid, form_id: Uu
     Ok(())
 }
 
-/// Returns the number of stored submissions of a form that exceeded the rate of their address.
-pub(super) async fn count_rate_limited(
+/// Returns whether a form has stored as many submissions over the rate of their address as it may, or as many bytes of
+/// them.
+pub(super) async fn is_full_of_rate_limited(
     conn: &mut Conn,
     account_id: Uuid,
     form_id: Uuid,
-) -> Result<i64, Error> {
-    let count = query_scalar!(
-        r#"select count(*) as "count!" from submissions
+) -> Result<bool, Error> {
+    let is_full = query_scalar!(
+        r#"select count(*) >= $3 or coalesce(sum(pg_column_size(payload) + pg_column_size(search)), 0) >= $4 as "full!"
+           from submissions
            where account_id = $1 and form_id = $2 and status = 'spam' and 'rate' = any (spam_reasons)"#,
         account_id,
         form_id,
+        RATE_LIMITED_MAX,
+        SPAM_BYTES_MAX,
     )
     .fetch_one(conn)
     .await?;
-    Ok(count)
+    Ok(is_full)
 }
 
 /// Deletes up to `limit` spam submissions of all accounts created before `before`. Returns how many; fewer than `limit`
