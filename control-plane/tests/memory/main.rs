@@ -143,7 +143,8 @@ async fn a_page_of_one_element_or_one_attribute_stays_small() {
 
 #[tokio::test]
 async fn files_of_the_largest_allowed_size_are_never_whole_in_memory() {
-    let [a, b, c] = [1, 2, 3].map(|byte| vec![byte; 50 << 20]);
+    // Of the largest size of any plan, of one that is uploaded in parts too, and of one that is uploaded from memory.
+    let [a, b, c] = [50, 9, 8].map(|mib: u8| vec![mib; usize::from(mib) << 20]);
     let zip = zip_of(&[("index.html", b"x"), ("a.bin", &a), ("b.bin", &b), ("c.bin", &c)]);
     drop((a, b, c));
     let done = deploy(Plan::Scale, &zip).await;
