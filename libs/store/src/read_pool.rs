@@ -108,6 +108,7 @@ impl ReadPool {
 
     /// Closes the circuit as soon as Postgres answers. Waits until each connection is open or has failed, because the
     /// next requests would not wait for them.
+    #[expect(clippy::disallowed_methods, reason = "the pause before Postgres is tried again")]
     async fn recover(self) {
         let connections = 0..self.db.options().get_max_connections();
         while !join_all(connections.clone().map(|_| self.answers())).await.contains(&true) {

@@ -91,6 +91,7 @@ async fn accept(listener: TcpListener, server: String, shared: Arc<Shared>) {
 }
 
 /// Copies bytes in one direction until either end closes. Once the connection is dead, bytes and the end are swallowed.
+#[expect(clippy::disallowed_methods, reason = "the delay of the proxy")]
 async fn pass(
     mut from: impl AsyncRead + Unpin,
     mut to: impl AsyncWrite + Unpin,
