@@ -61,7 +61,7 @@ class View {
   /** What a visitor sees: the address, the heading and the text. */
   seen() {
     return this.page.evaluate(() => ({
-      path: decodeURI(location.pathname),
+      path: decodeURI(location.pathname) + location.search + location.hash,
       heading: document.querySelector("h1")?.innerText ?? "",
       title: document.title,
       text: document.body.innerText.replaceAll(location.origin, "SITE"),
@@ -122,6 +122,7 @@ async function comparePage(build, path) {
   const shows = build.shows?.[0] === path ? build.shows[1] : null;
   const theirs = await look(build.theirs, path, shows);
   let ours = await look(build.ours, path, shows);
+  if (theirs.status !== 200) problems.push(`nginx answers ${theirs.status}`);
   const errors = beyond(ours.errors, theirs.errors);
   const failed = beyond(ours.failed, theirs.failed);
   // Pixels of an error page say nothing.
@@ -228,7 +229,8 @@ async function bytes(origin, build) {
         if (requests.has(requestId) && (response.fromDiskCache || response.fromPrefetchCache)) requests.get(requestId).isCached = true;
       });
       session.on("Network.loadingFinished", ({ requestId, encodedDataLength }) => requests.has(requestId) && (requests.get(requestId).bytes = encodedDataLength));
-      await page.goto(origin + build.bytesOf, { waitUntil: "load", timeout: WAIT_MS * 2 });
+      const response = await page.goto(origin + build.bytesOf, { waitUntil: "load", timeout: WAIT_MS * 2 });
+      if (response.status() !== 200) return null;
       await page.waitForLoadState("networkidle", { timeout: WAIT_MS }).catch(() => {});
       const sent = [...requests.values()].filter((one) => !one.isCached && one.url.startsWith("http"));
       const own = (one) => new URL(one.url).pathname.startsWith("/_wr/");
@@ -248,7 +250,11 @@ async function compareBuild(build) {
     for (const path of build.pages) result.pages.push(await comparePage(build, path));
     if (build.click) result.pages.push(await compareSteps("link and reload", click, build));
     if (build.search) result.pages.push(await compareSteps("search", search, build));
-    if (build.bytesOf) result.bytes = { ours: await bytes(build.ours, build), theirs: await bytes(build.compressed, build) };
+    if (build.bytesOf) {
+      const [ours, theirs] = [await bytes(build.ours, build), await bytes(build.compressed, build)];
+      // A page that is not served is reported as such.
+      if (ours && theirs) result.bytes = { ours, theirs };
+    }
   } catch (error) {
     result.error = error.message.split("\n")[0];
   }

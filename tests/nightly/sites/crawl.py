@@ -1,6 +1,7 @@
 """Requests every address of a build from nginx and from this system, and compares status, target and bytes."""
 
 import collections
+import gzip
 import http.client
 import re
 import urllib.parse
@@ -20,11 +21,11 @@ class Client:
     def __init__(self, port, host):
         self.port, self.host, self.connection = port, host, None
 
-    def get(self, target, method="GET"):
+    def get(self, target, **headers):
         for attempt in range(2):
             try:
                 self.connection = self.connection or http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
-                self.connection.request(method, target, headers={"Host": self.host, "Accept-Encoding": "identity"})
+                self.connection.request("GET", target, headers={"Host": self.host, "Accept-Encoding": "identity", **headers})
                 response = self.connection.getresponse()
                 return response.status, {name.lower(): value for name, value in response.getheaders()}, response.read()
             except (OSError, http.client.HTTPException):
@@ -37,17 +38,17 @@ class Crawl:
     """What the addresses of a build answered."""
 
     def __init__(self):
-        self.compared, self.lost, self.differing, self.types = 0, {}, {}, {}
+        self.compared, self.lost, self.moved, self.differing, self.types = 0, {}, {}, {}, {}
 
     def reasons(self):
-        return collections.Counter(reason for reason, _ in self.lost.values())
+        return collections.Counter(reason for reason, _ in [*self.lost.values(), *self.moved.values()])
 
 
 def candidates(paths):
     """The addresses of these files: each path, each folder with an index, and pages without their extension."""
     found = {}
     for path in paths:
-        if path in serve.PARSED:
+        if path in serve.PARSED or serve.SECRET.search(path):
             continue
         found[quote(path)] = path
         if path == "index.html" or path.endswith("/index.html"):
@@ -93,14 +94,49 @@ def crawl(build, folder, port, deployed, progress):
         if deployed.refusal:
             result.lost[address] = ("the deploy was refused", deployed.refusal)
             continue
-        compare(site, result, address, path, (status, headers, body), ours.get(address), deployed)
+        own = ours.get(address)
+        if is_unknown and status == 404 and "404.html" not in files:
+            # Both answer with a text of their own.
+            body, headers = own[2], own[1]
+        compare(site, result, address, path, (status, headers, body), own, deployed)
+        if own[0] == 200 and path and address == quote(path):
+            check_variants(result, address, own, ours)
+    if not deployed.refusal:
+        for address, status, wanted in build.expects:
+            check_expected(result, address, status, wanted, ours.get(address))
     return result
+
+
+def check_variants(result, address, own, ours):
+    """The compressed body is the same, and so is a range of the plain one."""
+    _, headers, body = own
+    _, packed_headers, packed = ours.get(address, **{"Accept-Encoding": "gzip"})
+    encoding = packed_headers.get("content-encoding")
+    if encoding == "gzip":
+        packed = gzip.decompress(packed)
+    if encoding not in (None, "gzip") or packed != body:
+        result.differing[address] = f"with Accept-Encoding: gzip, {encoding} and {len(packed)} bytes instead of {len(body)}"
+    if len(body) > 200 and not headers.get("content-type", "").startswith("text/html"):
+        status, _, piece = ours.get(address, **{"Range": "bytes=100-199"})
+        if status != 206 or piece != body[100:200]:
+            result.differing[address] = f"range: {status} and {len(piece)} bytes"
+
+
+def check_expected(result, address, status, wanted, own):
+    """An address where nginx is no measure: a redirect, a header, a secret."""
+    result.compared += 1
+    if own[0] != status:
+        result.lost[address] = ("rule not applied", f"{own[0]} instead of {status}")
+    for name, value in wanted.items():
+        if own[0] == status and own[1].get(name) != value:
+            result.differing[address] = f"{name}: {own[1].get(name)} instead of {value}"
 
 
 def compare(site, result, address, path, theirs, ours, deployed):
     (status, headers, body), (own_status, own_headers, own_body) = theirs, ours
     if own_status // 100 != status // 100:
-        result.lost[address] = (reason(address, path, own_status, own_headers, deployed), f"{own_status} instead of {status}")
+        group = result.lost if own_status >= 400 else result.moved
+        group[address] = (reason(address, path, own_status, deployed), f"{own_status} instead of {status}")
     elif status // 100 == 3:
         targets = [urllib.parse.urlsplit(urllib.parse.urljoin(f"http://site{address}", one.get("location", ""))).path for one in (headers, own_headers)]
         if targets[0] != targets[1]:
@@ -118,13 +154,13 @@ def media_type(text):
     return MEDIA_TYPES.get(kind, kind)
 
 
-def reason(address, path, status, headers, deployed):
-    """Why an address is lost, as far as the answer of the deploy or the form of the address shows it."""
+def reason(address, path, status, deployed):
+    """Why an address is lost or moved, as far as the answer of the deploy or the form of the address shows it."""
     said = path and deployed.reason_of(path)
     if said:
         return f"left out: {re.sub(r'[0-9,.]+ (KB|MB|bytes)', 'N KB', said)[:70]}"
-    if status // 100 == 3:
-        return f"redirected ({status})"
+    if status < 400:
+        return "a redirect instead of the file" if status >= 300 else "the file instead of a redirect"
     if status >= 500:
         return f"server error ({status})"
     name = urllib.parse.unquote(address)

@@ -22,6 +22,7 @@ import argparse
 import collections
 import datetime
 import json
+import os
 import pathlib
 import shutil
 import subprocess
@@ -41,7 +42,7 @@ TABLE = ROOT / "tests" / "sites.md"
 NOT_RUN = 77
 MIN_BUILDS = 12
 BROWSE_SECONDS = 900
-SHOWN_PER_BUILD = 12
+SHOWN_PER_KIND = 4
 
 
 def progress(text):
@@ -73,30 +74,30 @@ def browse(builds, deployed, port):
 
 
 def failures_of(build, folder, deployed, crawled, browsed):
-    """What is wrong with one build, one text each."""
+    """What is wrong with one build, one text each; the first word is the kind."""
     found = []
     if deployed.refusal:
-        return [f"the deploy was refused: {deployed.refusal}"]
-    found += [f"{count} addresses lost: {reason}" for reason, count in crawled.reasons().most_common()]
-    found += [f"lost {address}: {status}" for address, (_, status) in sorted(crawled.lost.items())]
+        return [f"refused: {deployed.refusal}"]
+    found += [f"lost {address}: {status} ({reason})" for address, (reason, status) in sorted(crawled.lost.items())]
+    found += [f"moved {address}: {status} ({reason})" for address, (reason, status) in sorted(crawled.moved.items())]
     found += [f"differs {address}: {text}" for address, text in sorted(crawled.differing.items())]
-    found += [f"media type of {address}: {text}" for address, text in sorted(crawled.types.items())]
+    found += [f"type of {address}: {text}" for address, text in sorted(crawled.types.items())]
     found += counts_of(build, folder, deployed)
     if not browsed or "error" in browsed:
-        return found + [f"the browser stopped: {browsed and browsed['error']}"]
+        return found + [f"browser: it stopped: {browsed and browsed['error']}"]
     for page in browsed["pages"]:
-        found += [f"{page['path']}: {text}" for text in page["problems"]]
+        found += [f"view {page['path']}: {text}" for text in page["problems"]]
         if any(text.startswith("status ") for text in page["problems"]):
             continue
-        found += [f"{page['path']}: console: {text}" for text in page["errors"]]
-        found += [f"{page['path']}: request: {text}" for text in page["failed"]]
+        found += [f"console {page['path']}: {text}" for text in page["errors"]]
+        found += [f"request {page['path']}: {text}" for text in page["failed"]]
         if page["pixels"] > page["noise"]:
-            found.append(f"{page['path']}: {page['pixels']} pixels differ, {page['noise']} between two shots of nginx")
+            found.append(f"pixels {page['path']}: {page['pixels']} differ, {page['noise']} between two shots of nginx")
     if browsed["bytes"]:
         ours, theirs = browsed["bytes"]["ours"], browsed["bytes"]["theirs"]
-        found += [f"{view} view of {build.bytes_of}: {ours[at]['bytes']:,} bytes, nginx {theirs[at]['bytes']:,}"
+        found += [f"bytes of the {view} view of {build.bytes_of}: {ours[at]['bytes']:,} bytes, nginx {theirs[at]['bytes']:,}"
                   for at, view in enumerate(["first", "second"]) if ours[at]["bytes"] > theirs[at]["bytes"]]
-        found += [f"second view requests the hashed {url}" for url in hashed(ours[1]["requests"])]
+        found += [f"hashed file requested by the second view: {url}" for url in hashed(ours[1]["requests"])]
     return found
 
 
@@ -107,10 +108,10 @@ def counts_of(build, folder, deployed):
     files = serve.files_of(folder)
     total = len(files) + len(build.beside)
     if served is None or left_out is None:
-        return ["stats has no filesServed and filesLeftOut"]
+        return ["counts: stats has no filesServed and filesLeftOut"]
     # A file that the deploy reads and never serves may count as either or as neither.
     if not total - len(serve.PARSED & set(files)) <= served + left_out <= total:
-        return [f"stats counts {served} + {left_out} of the {total} files in the zip"]
+        return [f"counts: stats has {served} + {left_out} of the {total} files in the zip"]
     return []
 
 
@@ -122,7 +123,7 @@ def row(build, folder, deployed, crawled, browsed):
     """One row of the table."""
     files = serve.files_of(folder)
     pages = sum(path.endswith((".html", ".htm")) for path in files)
-    cells = [build.name, len(files), pages, crawled.compared, len(crawled.lost), len(crawled.differing) + len(crawled.types)]
+    cells = [build.name, len(files), pages, crawled.compared, len(crawled.lost), len(crawled.moved), len(crawled.differing) + len(crawled.types)]
     if not browsed or "error" in browsed:
         return cells + ["–"] * 7
     views = browsed["pages"]
@@ -135,7 +136,7 @@ def row(build, folder, deployed, crawled, browsed):
                     len(hashed(ours[1]["requests"]))]
 
 
-HEAD = ["build", "files", "pages", "addresses compared", "lost", "differing", "views that differ", "console errors beyond nginx",
+HEAD = ["build", "files", "pages", "addresses compared", "lost", "moved", "differing", "views that differ", "console errors beyond nginx",
         "failed requests beyond nginx", "differing pixels beyond nginx", "KB of the first view / nginx", "of the second", "hashed files requested again"]
 
 
@@ -143,18 +144,18 @@ def table(rows, reasons, lost):
     """The text of tests/sites.md."""
     revision = subprocess.run(["git", "rev-parse", "--short", "HEAD"], cwd=ROOT, capture_output=True, text=True).stdout.strip()
     made = [f"| {' | '.join(f'{cell:,}' if isinstance(cell, int) else cell for cell in cells)} |" for cells in rows]
-    sums = [sum(cells[at] for cells in rows if isinstance(cells[at], int)) for at in range(1, 10)]
+    sums = [sum(cells[at] for cells in rows if isinstance(cells[at], int)) for at in range(1, 11)]
     made.append(f"| all | {' | '.join(f'{total:,}' for total in sums)} | | | |")
     not_run = [f"- {name}: not run ({reason})" for name, reason in reasons.items()]
     losses = [f"| {reason} | {count:,} |" for reason, count in lost.most_common()]
     parts = [f"""# Real sites beside nginx
 
 Made by `tests/nightly/run sites` on {datetime.date.today()} at {revision}. Each build is deployed unchanged and compared with the same folder on a plain
-nginx. An address is lost if it answers there and not here with the same status class; it differs if its bytes, its target
-or its media type are not the same after the documented rewriting. Bytes: Chromium's, over the network, beside nginx with
+nginx. An address is lost if it answers there and not here; moved, if one redirects and the other does not; it differs if its bytes,
+its target or its media type are not the same after the documented rewriting. Bytes: Chromium's, over the network, beside nginx with
 `gzip_static` and `expires`, without the tracker's own requests.
 """, f"| {' | '.join(HEAD)} |\n| --- {'| ---: ' * (len(HEAD) - 1)}|\n" + "\n".join(made) + "\n"]
-    parts += ["| why addresses are lost | |\n| --- | ---: |\n" + "\n".join(losses) + "\n"] if losses else []
+    parts += ["| why addresses are lost or moved | |\n| --- | ---: |\n" + "\n".join(losses) + "\n"] if losses else []
     parts += ["Not built here:\n\n" + "\n".join(not_run) + "\n"] if not_run else []
     return "\n".join(parts)
 
@@ -173,7 +174,7 @@ def compare(program, builds, folders):
             progress(f"{build.name}: {f'refused: {one.refusal}' if one.refusal else f'deployed in {took:.1f} s'} (plan {build.plan})")
             crawled[build.name] = result = crawl.crawl(build, folder, port, one, progress)
             lost.update(result.reasons())
-            progress(f"{build.name}: {result.compared} addresses, {len(result.lost)} lost, {len(result.differing)} differ")
+            progress(f"{build.name}: {result.compared} addresses, {len(result.lost)} lost, {len(result.moved)} moved, {len(result.differing)} differ")
         browsed = browse(builds, deployed, port)
         for build in builds:
             of_build = (build, folders[build.name], deployed[build.name], crawled[build.name], browsed.get(build.name))
@@ -188,7 +189,7 @@ def main():
     parser.add_argument("--only", help="names of builds, separated by commas")
     parser.add_argument("--build", action="store_true", help="make the builds and stop")
     parser.add_argument("--print", action="store_true", help="show the table, leave tests/sites.md alone")
-    parser.add_argument("--all", action="store_true", help="print every failure, not the first of each build")
+    parser.add_argument("--all", action="store_true", help="print every failure, not the first of each kind")
     arguments = parser.parse_args()
     names = arguments.only.split(",") if arguments.only else [build.name for build in recipes.BUILDS]
     unknown = set(names) - {build.name for build in recipes.BUILDS}
@@ -200,7 +201,7 @@ def main():
     builds = [build for build in builds if build.name in folders]
     if arguments.build:
         return
-    for needed in ["node", "npm", "chromium"]:
+    for needed in ["node", "npm", os.environ.get("CHROMIUM", "chromium")]:
         if not shutil.which(needed):
             print(f"{needed} is missing")
             sys.exit(NOT_RUN)
@@ -213,11 +214,15 @@ def main():
     if not arguments.only and not arguments.print:
         TABLE.write_text(text)
     for name, found in failures.items():
-        shown = found if arguments.all else found[:SHOWN_PER_BUILD]
-        for one in shown:
-            print(f"FAILED {name}: {one}")
-        if len(found) > len(shown):
-            print(f"FAILED {name}: and {len(found) - len(shown)} more; see --only {name} --all")
+        kinds = collections.Counter()
+        for one in found:
+            kind = one.split(" ")[0]
+            kinds[kind] += 1
+            if arguments.all or kinds[kind] <= SHOWN_PER_KIND:
+                print(f"FAILED {name}: {one}")
+        more = ", ".join(f"{count - SHOWN_PER_KIND} of {kind}" for kind, count in kinds.items() if count > SHOWN_PER_KIND)
+        if more and not arguments.all:
+            print(f"FAILED {name}: and more: {more}; see --only {name} --all")
     if not arguments.only and len(builds) < MIN_BUILDS:
         print(f"FAILED only {len(builds)} builds could be made, of at least {MIN_BUILDS}")
         sys.exit(1)

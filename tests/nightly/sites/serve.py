@@ -24,8 +24,11 @@ import fixture  # noqa: E402
 # Read by hosts of static sites at the deploy, and never served.
 PARSED = {"_redirects", "_headers"}
 COMPRESSED = {".html", ".htm", ".css", ".js", ".mjs", ".json", ".svg", ".xml", ".wasm", ".txt", ".map", ".ttf", ".otf", ".webmanifest"}
-# A segment of a name that a bundler derived from the content.
-HASHED_NAME = re.compile(r"[.-](?=[A-Za-z0-9_-]*[0-9A-Z_])[A-Za-z0-9_-]{8,}\.[a-z0-9]+$|/_next/static/|/immutable/|[.-][0-9a-f]{8,64}(\.min)?\.[a-z0-9]+$")
+# Never published, wherever they lie in a zip.
+SECRET = re.compile(r"(^|/)(\.env[^/]*|\.(git|svn|hg|ssh|aws)/.*|\.npmrc|\.htpasswd)$")
+# Names that a bundler derived from the content: Vite's eight characters, hexadecimal digests, Next, SvelteKit and Astro.
+HASHED_NAME = re.compile(r"[.-](?=[A-Za-z0-9_-]{0,7}[0-9A-Z_])[A-Za-z0-9_-]{8}\.(js|mjs|css|woff2?|png|jpg|svg|webp|wasm)$|[./-][0-9a-f]{8,64}(\.min)?\.[a-z0-9]+$"
+                         r"|/_next/static/|/_app/immutable/|/_astro/|^/[0-9a-f]{64}/")
 TYPES = """text/html html htm; text/css css; application/javascript js mjs; application/json json map; image/svg+xml svg; image/png png;
 image/x-icon ico; image/webp webp; font/woff2 woff2; font/woff woff; application/wasm wasm; text/plain txt; application/xml xml;
 audio/wav wav; application/manifest+json webmanifest;"""
@@ -61,7 +64,7 @@ def nginx(builds, folders, scratch):
 events {{ worker_connections 1024; }}
 http {{ types {{ {TYPES} }} default_type application/octet-stream; access_log off; sendfile on; server_names_hash_bucket_size 128; absolute_redirect off;
   client_body_temp_path {scratch}/t1; proxy_temp_path {scratch}/t2; fastcgi_temp_path {scratch}/t3; uwsgi_temp_path {scratch}/t4; scgi_temp_path {scratch}/t5;
-  map $uri $hashed_expires {{ "~*{hashed_for_nginx()}" max; default -1; }}
+  map $uri $hashed_expires {{ "~{HASHED_NAME.pattern}" max; default -1; }}
   {chr(10).join(servers)}
 }}""")
     process = subprocess.Popen([workshop.nginx(), "-p", str(scratch), "-c", str(scratch / "nginx.conf")])
@@ -77,10 +80,6 @@ http {{ types {{ {TYPES} }} default_type application/octet-stream; access_log of
     finally:
         process.send_signal(signal.SIGTERM)
         process.wait()
-
-
-def hashed_for_nginx():
-    return HASHED_NAME.pattern.replace("~*", "~").replace('"', '\\"')
 
 
 def compressed(folder, target):

@@ -28,14 +28,15 @@ class Build:
     `open` (a selector to click first, or a key), `input`, `text`, `result`. `fallback` is the file that a single-page
     application answers unknown addresses with, and `spa` asks for it by the API. `wrap` is the folder of the zip that
     holds the build, beside `beside`, files outside of it. `bytes_of` is the page of which the bytes are compared. `shows` is a
-    page and a text that its scripts write when they are done.
+    page and a text that its scripts write when they are done. `expects` are addresses where nginx is no measure, each with a status
+    and headers.
     """
 
     def __init__(self, name, recipe, pages, click=None, search=None, fallback=None, spa=False, wrap="", beside=None,
-                 plan="scale", bytes_of=None, shows=None):
+                 plan="scale", bytes_of=None, shows=None, expects=()):
         self.name, self.recipe, self.pages, self.click, self.search = name, recipe, pages, click, search
         self.fallback, self.spa, self.wrap, self.beside, self.plan = fallback, spa, wrap, beside or {}, plan
-        self.bytes_of, self.shows = bytes_of, shows
+        self.bytes_of, self.shows, self.expects = bytes_of, shows, expects
 
     def key(self):
         """Changes with the recipe and with what it is made from."""

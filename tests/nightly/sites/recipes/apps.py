@@ -105,9 +105,10 @@ navigator.serviceWorker.ready.then(() => { document.querySelector('#state').text
 
 
 BUILDS = [
-    Build("next", nextjs, ["/", "/about", "/articles/2", "/articles/9.html"], click='a[href="/articles/1"]', bytes_of="/articles/2"),
+    Build("next", nextjs, ["/", "/about", "/articles/2", "/articles/9.html"], click='a:has-text("Article 3:")', bytes_of="/articles/2"),
     Build("sveltekit", sveltekit, ["/", "/articles/2", "/live/9"], click='#live', fallback="200.html"),
-    Build("vite-react", vite_react, ["/", "/about", "/articles/2"], click='a[href="/articles/1"]', fallback="index.html", wrap="dist",
-          beside={"package.json": "{}", "src/main.jsx": "// the source\n", "README.md": "# Harbour\n"}, bytes_of="/articles/2"),
-    Build("vite-pwa", vite_pwa, ["/", "/articles/2"], click='a[href="/articles/1"]', fallback="index.html", spa=True, shows=("/", "works offline")),
+    Build("vite-react", vite_react, ["/", "/about", "/articles/2"], click='a:has-text("Article 3:")', fallback="index.html", wrap="dist",
+          beside={"package.json": "{}", "src/main.jsx": "// the source\n", "README.md": "# Harbour\n"}, bytes_of="/articles/2",
+          expects=[("/old-about", 301, {"location": "/about"})]),
+    Build("vite-pwa", vite_pwa, ["/", "/articles/2"], click='a:has-text("Article 3:")', fallback="index.html", spa=True, shows=("/", "works offline")),
 ]

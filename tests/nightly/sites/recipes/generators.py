@@ -85,12 +85,13 @@ def storybook(shop):
 
 
 BUILDS = [
-    Build("hugo", hugo, ["/", "/posts/", "/posts/article-2/", "/posts/page/2/", "/tags/c++/"], click='main a[href="/tags/"], nav a[href="/posts/"]'),
-    Build("eleventy", eleventy, ["/", "/article-2/", "/article-9/"], click='main a[href="/article-3/"]', bytes_of="/article-2/",
-          search={"input": ".pagefind-ui__search-input", "text": content.RARE_WORD, "result": "a.pagefind-ui__result-link"}),
-    Build("starlight", starlight, ["/", "/guide/article-2/", "/guide/article-9/"], click='main a[href="/guide/article-1/"]',
+    Build("hugo", hugo, ["/", "/posts/", "/posts/article-2/", "/posts/page/2/", "/tags/c++/"], click='nav a:has-text("Posts")', wrap="public",
+          beside={"hugo.toml": "title = 'Harbour'\n", "content/_index.md": "# Harbour\n", "static/robots.txt": ""}),
+    Build("eleventy", eleventy, ["/", "/article-2/", "/article-9/"], click='main a:has-text("Article 3:")', bytes_of="/article-2/",
+          wrap="_site", beside={"package.json": "{}", "article-1.md": "# Source\n"}, search={"input": ".pagefind-ui__search-input", "text": content.RARE_WORD, "result": "a.pagefind-ui__result-link"}),
+    Build("starlight", starlight, ["/", "/guide/article-2/", "/guide/article-9/"], click='main a:has-text("Start")',
           search={"open": "button[data-open-modal]", "input": ".pagefind-ui__search-input, dialog input", "text": content.RARE_WORD,
                   "result": "a.pagefind-ui__result-link, dialog a[href*=article]"}),
-    Build("storybook", storybook, ["/", "/iframe.html?viewMode=story&id=group-1-button-1--small"], click='a[id*="button-4--docs"], button#group-2',
+    Build("storybook", storybook, ["/", "/iframe.html?viewMode=story&id=group-1-button-1--small"], click='[id="group-1-button-1--small"]',
           bytes_of="/"),
 ]

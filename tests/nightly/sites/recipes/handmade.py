@@ -1,6 +1,7 @@
 """A site made by hand, of what generators rarely write: names of every kind, `<base>`, import maps, wasm, workers, ranges."""
 
 import json
+import urllib.parse
 
 import content
 from workshop import Build
@@ -27,7 +28,7 @@ def handmade(shop):
     shop.write("site/img/Größe.svg", content.svg("Größe"))
     shop.write("site/img/sprite.svg", '<svg xmlns="http://www.w3.org/2000/svg"><symbol id="dot" viewBox="0 0 9 9"><circle cx="4" cy="4" r="4"/></symbol></svg>')
     shop.write("site/img/picture@2x.png", content.png(2))
-    links = "".join(f'<li><a href="/{percent(name)}">{name.replace("&", "&amp;")}</a>' for name in NAMES)
+    links = "".join(f'<li><a href="/{urllib.parse.quote(name)}">{name.replace("&", "&amp;")}</a>' for name in NAMES)
     shop.write("site/index.html", HEAD.format(title="Names") + '<link rel="stylesheet" href="css/site.css"></head><body><h1>Names</h1>'
                '<input id="search" placeholder="Search"><div id="found"></div>'
                '<img src="img/picture@2x.png" srcset="img/paper_1.png 60w, img/picture@2x.png 320w" sizes="320px" alt="">'
@@ -36,6 +37,9 @@ def handmade(shop):
     for name in NAMES:
         shop.write(f"site/{name}", HEAD.format(title="Page") + f'<link rel="stylesheet" href="/css/site.css"></head><body><h1>{name.replace("&", "&amp;")}</h1>'
                    '<p><a href="/">Start</a> <a href="./">Folder</a> <a href="../">Up</a></p></body></html>')
+    shop.write("site/_headers", "/technology/*\n  Cross-Origin-Opener-Policy: same-origin\n  Set-Cookie: a=b\n")
+    for secret in [".env", ".env.local", ".git/config", ".npmrc"]:
+        shop.write(f"site/{secret}", "SECRET=1\n")
     for name in FILES:
         shop.write(f"site/{name}", f"The file {name}\n" * 20)
     shop.write("site/js/search.js", "fetch('/js/index.json').then((r) => r.json()).then((all) => document.querySelector('#search').addEventListener('input', (e) => {\n"
@@ -75,12 +79,9 @@ document.querySelector('#out').textContent = answers.join(' ');
     return shop.folder / "site"
 
 
-def percent(name):
-    import urllib.parse
-    return urllib.parse.quote(name)
-
-
 BUILDS = [
     Build("handmade", handmade, ["/", "/base.html", "/technology/", "/_private/_page.html", "/docs/v1.2/", "/%E6%97%A5%E6%9C%AC%E8%AA%9E.html", "/large.html"],
-          click="#technology", shows=("/technology/", "late:40"), search={"input": "#search", "text": "deeper", "result": "#found a"}),
+          click="#technology", shows=("/technology/", "late:40"), search={"input": "#search", "text": "deeper", "result": "#found a"},
+          expects=[("/technology/", 200, {"cross-origin-opener-policy": "same-origin", "set-cookie": None}), ("/.env", 404, {}),
+                   ("/.env.local", 404, {}), ("/.git/config", 404, {}), ("/.npmrc", 404, {})]),
 ]
