@@ -25,9 +25,11 @@ import json
 import os
 import pathlib
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import urllib.parse
 
@@ -61,15 +63,21 @@ def browse(builds, deployed, port):
     results = {}
     command = ["node", str(pathlib.Path(__file__).with_name("browse.mjs"))]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    process.stdin.write(json.dumps(plan))
-    process.stdin.close()
-    for line in process.stdout:
-        result = json.loads(line)
-        results[result["name"]] = result
-        problems = sum(len(page["problems"]) + len(page["errors"]) + len(page["failed"]) for page in result["pages"])
-        progress(f"{result['name']}: {len(result['pages'])} views compared, {problems} problems{' ' + result['error'] if 'error' in result else ''}")
-    if process.wait():
-        progress(f"the browser ended with {process.returncode}")
+    limit = threading.Timer(BROWSE_SECONDS, process.terminate)
+    limit.start()
+    try:
+        process.stdin.write(json.dumps(plan))
+        process.stdin.close()
+        for line in process.stdout:
+            result = json.loads(line)
+            results[result["name"]] = result
+            problems = sum(len(page["problems"]) + len(page["errors"]) + len(page["failed"]) for page in result["pages"])
+            progress(f"{result['name']}: {len(result['pages'])} views compared, {problems} problems{' ' + result['error'] if 'error' in result else ''}")
+        if process.wait():
+            progress(f"the browser ended with {process.returncode}")
+    finally:
+        limit.cancel()
+        process.terminate()
     return results
 
 
@@ -84,7 +92,7 @@ def failures_of(build, folder, deployed, crawled, browsed):
     found += [f"type of {address}: {text}" for address, text in sorted(crawled.types.items())]
     found += counts_of(build, folder, deployed)
     if not browsed or "error" in browsed:
-        return found + [f"browser: it stopped: {browsed and browsed['error']}"]
+        return found + [f"browser: {browsed['error'] if browsed else 'it ended before this build'}"]
     for page in browsed["pages"]:
         found += [f"view {page['path']}: {text}" for text in page["problems"]]
         if any(text.startswith("status ") for text in page["problems"]):
@@ -95,7 +103,7 @@ def failures_of(build, folder, deployed, crawled, browsed):
             found.append(f"pixels {page['path']}: {page['pixels']} differ, {page['noise']} between two shots of nginx")
     if browsed["bytes"]:
         ours, theirs = browsed["bytes"]["ours"], browsed["bytes"]["theirs"]
-        found += [f"bytes of the {view} view of {build.bytes_of}: {ours[at]['bytes']:,} bytes, nginx {theirs[at]['bytes']:,}"
+        found += [f"bytes of the {view} view of {build.bytes_of}: {ours[at]['bytes']:,} in {len(ours[at]['requests'])} requests, nginx {theirs[at]['bytes']:,} in {len(theirs[at]['requests'])}"
                   for at, view in enumerate(["first", "second"]) if ours[at]["bytes"] > theirs[at]["bytes"]]
         found += [f"hashed file requested by the second view: {url}" for url in hashed(ours[1]["requests"])]
     return found
@@ -208,6 +216,8 @@ def main():
     if not builds:
         print("no build could be made")
         sys.exit(NOT_RUN)
+    # Ends the system and nginx too when the part takes too long.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))
     rows, failures, lost = compare(arguments.program, builds, folders)
     text = table(rows, reasons, lost)
     print(text)

@@ -46,7 +46,7 @@ class Build:
     def folder(self):
         return CACHE / "builds" / f"{self.name}-{self.key()}"
 
-    def make(self, on_output=None):
+    def make(self):
         """Returns the folder of the build, made now unless it is cached. Raises NotBuilt."""
         folder = self.folder()
         if folder.exists():

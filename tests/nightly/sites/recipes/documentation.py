@@ -110,7 +110,7 @@ BUILDS = [
           search={"open": "#mdbook-search-toggle, #search-toggle", "input": "input[type=search]", "text": content.RARE_WORD,
                   "result": "#mdbook-searchresults a, #searchresults a"}),
     Build("doxygen", doxygen, ["/", "/annotated.html", "/classharbour_1_1Ship__2.html", "/files.html"],
-          search={"input": "#MSearchField", "text": "ship_17", "result_frame": "MSearchResults", "result": "a.SRSymbol"}),
+          search={"input": "#MSearchField", "text": "ship_17", "result_frame": "MSearchResults", "result": "a.SRSymbol:visible"}),
     Build("vitepress", vitepress, ["/", "/guide/article-2", "/guide/article-9.html"], click='a.VPButton', plan="free",
           bytes_of="/guide/article-2",
           search={"open": "button.DocSearch-Button", "input": "input.search-input", "text": content.RARE_WORD, "result": ".results a.result"}),
