@@ -218,6 +218,7 @@ def main():
         sys.exit(NOT_RUN)
     # Ends the system and nginx too when the part takes too long.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))
+    print(serve.API_FIELDS, flush=True)
     rows, failures, lost = compare(arguments.program, builds, folders)
     text = table(rows, reasons, lost)
     print(text)

@@ -29,6 +29,14 @@ SECRET = re.compile(r"(^|/)(\.env[^/]*|\.(git|svn|hg|ssh|aws)/.*|\.npmrc|\.htpas
 # Names that a bundler derived from the content: Vite's eight characters, hexadecimal digests, Next, SvelteKit and Astro.
 HASHED_NAME = re.compile(r"[.-](?=[A-Za-z0-9_-]{0,7}[0-9A-Z_])[A-Za-z0-9_-]{8}\.(js|mjs|css|woff2?|png|jpg|svg|webp|wasm)$|[./-][0-9a-f]{8,64}(\.min)?\.[a-z0-9]+$"
                          r"|/_next/static/|/_app/immutable/|/_astro/|^/[0-9a-f]{64}/")
+# What the part sends and reads; printed at its start.
+API_FIELDS = """POST /api/trial: reads key
+POST /api/account/upgrade: sends plan
+GET /api/account: reads siteUrl
+POST /api/deploy: sends sizeBytes; reads deployId, uploadUrl, uploadHeaders
+PUT to uploadUrl: sends the zip
+POST /api/deploy/{id}/process: sends spa (for one build); reads stats.filesServed, stats.filesLeftOut, files[].path, files[].reason, errors
+a refusal: reads detail, code"""
 TYPES = """text/html html htm; text/css css; application/javascript js mjs; application/json json map; image/svg+xml svg; image/png png;
 image/x-icon ico; image/webp webp; font/woff2 woff2; font/woff woff; application/wasm wasm; text/plain txt; application/xml xml;
 audio/wav wav; application/manifest+json webmanifest;"""
@@ -110,13 +118,13 @@ def zip_of(build, folder):
 class Deployed:
     """A deployed build: its origin, and what the answer of `process` said. `refusal` is set if nothing was published."""
 
-    def __init__(self, origin, answer, refusal=None):
-        self.origin, self.answer, self.refusal = origin, answer, refusal
+    def __init__(self, build, origin, answer, refusal=None):
+        self.wrap, self.origin, self.answer, self.refusal = build.wrap, origin, answer, refusal
 
     def reason_of(self, path):
         """What the answer says about a file that it left out; None if it says nothing."""
         for one in self.answer.get("files", []):
-            if one.get("path") == path:
+            if one.get("path") in (path, f"{self.wrap}/{path}"):
                 return one.get("reason")
         for text in self.answer.get("errors", []):
             if text.startswith(f"{path} ") or text.startswith(f"{path}:"):
@@ -125,8 +133,7 @@ class Deployed:
 
 
 def deploy(stack, build, folder):
-    """Publishes a build from a new account. Uses `POST /api/trial` (key), `POST /api/account/upgrade`, `GET /api/account`
-    (siteUrl), `POST /api/deploy` (deployId, uploadUrl, uploadHeaders), the PUT, and `POST /api/deploy/{id}/process`."""
+    """Publishes a build from a new account, by the calls in API_FIELDS."""
     base = stack["base_url"]
     key = fixture.call("POST", f"{base}/api/trial")["key"]
     if build.plan != "free":
@@ -139,13 +146,8 @@ def deploy(stack, build, folder):
         urllib.request.urlopen(request).read()
         process = f"{base}/api/deploy/{begun['deployId']}/process"
         answer = fixture.call("POST", process, key, {"spa": True} if build.spa else {})
-        return Deployed(origin, answer)
+        return Deployed(build, origin, answer)
     except urllib.error.HTTPError as error:
         problem = json.loads(error.read() or b"{}")
-        if build.spa and error.code == 400 and "spa" in json.dumps(problem):
-            build.spa = False
-            answered = deploy(stack, build, folder)
-            answered.answer.setdefault("refused_fields", []).append("spa")
-            return answered
-        said = problem.get("detail") or problem.get("error") or json.dumps(problem)
-        return Deployed(origin, {}, f"{error.code} {problem.get('code', '')}: {said}"[:300])
+        said = problem.get("detail") or json.dumps(problem)
+        return Deployed(build, origin, {}, f"{error.code} {problem.get('code', '')}: {said}"[:300])
