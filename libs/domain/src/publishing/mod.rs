@@ -7,5 +7,6 @@ pub mod entries;
 pub mod media;
 pub mod pages;
 pub mod rendering;
+pub mod static_sites;
 pub mod subdomains;
 pub mod uploads;
