@@ -2,3 +2,5 @@
 
 pub mod compression;
 pub mod limits;
+pub mod reasons;
+pub mod site_path;
