@@ -1,6 +1,8 @@
 //! Static sites: the files of a build at their own paths, and the rules that decide what an address answers.
 
 pub mod compression;
+pub mod deploy_notes;
 pub mod limits;
 pub mod reasons;
+pub mod root;
 pub mod site_path;
