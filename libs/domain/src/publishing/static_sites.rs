@@ -1,5 +1,6 @@
 //! Static sites: the files of a build at their own paths, and the rules that decide what an address answers.
 
+pub mod address;
 pub mod compression;
 pub mod deploy_notes;
 pub mod limits;
