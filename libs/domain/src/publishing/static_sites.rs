@@ -4,6 +4,7 @@ pub mod address;
 pub mod compression;
 pub mod deploy_notes;
 pub mod limits;
+pub mod page_slugs;
 pub mod reasons;
 pub mod root;
 pub mod site_path;
