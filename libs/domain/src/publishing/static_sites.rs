@@ -5,6 +5,8 @@ pub mod compression;
 pub mod deploy_notes;
 pub mod limits;
 pub mod page_slugs;
+pub mod patterns;
 pub mod reasons;
+pub mod redirects;
 pub mod root;
 pub mod site_path;
