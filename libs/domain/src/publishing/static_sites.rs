@@ -3,6 +3,7 @@
 pub mod address;
 pub mod compression;
 pub mod deploy_notes;
+pub mod hashed_names;
 pub mod headers;
 pub mod limits;
 pub mod page_slugs;
