@@ -1,4 +1,8 @@
 //! Static sites: the files of a build at their own paths, and the rules that decide what an address answers.
+//!
+//! A deploy finds the [`root`] of the site in the zip, normalizes the paths of its files ([`site_path`]), leaves some of
+//! them out ([`reasons`]), makes pages of its HTML ([`page_slugs`]), and parses `_redirects` and `_headers`
+//! ([`redirects`], [`headers`]). A request is resolved by [`resolution`], which asks for the files at an [`address`].
 
 pub mod address;
 pub mod compression;
@@ -10,5 +14,6 @@ pub mod page_slugs;
 pub mod patterns;
 pub mod reasons;
 pub mod redirects;
+pub mod resolution;
 pub mod root;
 pub mod site_path;
