@@ -54,7 +54,7 @@ fn limit_age(state: &EdgeState, limit: Option<Duration>) {
 /// Invalidates the entries that a change affects.
 pub(crate) fn apply(state: &EdgeState, change: Change) {
     match change {
-        Change::Page { subdomain_id, slug } => {
+        Change::Page { subdomain_id, slug, path: _ } => {
             state.short_urls.invalidate(&slug);
             state.pages.remove(subdomain_id, &slug);
             state.sitemaps.invalidate(subdomain_id);

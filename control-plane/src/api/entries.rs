@@ -209,7 +209,11 @@ async fn restore(
     }
     let page = store::pages::find_page(&mut tx, call.account_id, id).await?;
     let page = page.ok_or_else(|| Problem::not_found("page"))?;
-    app.commit(tx, vec![Change::Page { subdomain_id: page.subdomain_id, slug: page.summary.slug }]).await?;
+    app.commit(
+        tx,
+        vec![Change::Page { subdomain_id: page.subdomain_id, slug: page.summary.slug, path: None }],
+    )
+    .await?;
     Ok(call.reply(RestoredEntriesResponse {
         restored: true,
         entries_restored: entries,
@@ -219,7 +223,7 @@ async fn restore(
 }
 
 fn change(PageLocation { subdomain_id, slug }: PageLocation) -> Change {
-    Change::Page { subdomain_id, slug }
+    Change::Page { subdomain_id, slug, path: None }
 }
 
 impl From<Archive> for ArchiveView {

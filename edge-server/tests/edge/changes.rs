@@ -24,7 +24,7 @@ async fn a_signal_invalidates_the_cached_page() {
         "no signal has been published yet"
     );
     for slug in ["index", "soon"] {
-        let change = Change::Page { subdomain_id: site.subdomain_id, slug: slug.to_owned() };
+        let change = Change::Page { subdomain_id: site.subdomain_id, slug: slug.to_owned(), path: None };
         edge.bus.publish(&Signal::Changed(change)).await.unwrap();
     }
     let fresh = edge.get_until(&site.host, "/", |response| response.text() == "<p>new").await;

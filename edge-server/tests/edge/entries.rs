@@ -25,7 +25,7 @@ impl Account<'_> {
             insert_entry(&mut conn, self.id, &entry).await.unwrap(),
             EntryOutcome::Stored(shown.clone())
         );
-        let change = Change::Page { subdomain_id: shown.subdomain_id, slug: shown.slug };
+        let change = Change::Page { subdomain_id: shown.subdomain_id, slug: shown.slug, path: None };
         edge.bus.publish(&Signal::Changed(change)).await.unwrap();
     }
 }

@@ -84,7 +84,11 @@ impl Account<'_> {
     /// Publishes a change of the page at this slug.
     pub(crate) async fn publish_page_change(&self, slug: &str) {
         self.edge
-            .publish_change(Change::Page { subdomain_id: self.subdomain_id, slug: slug.to_owned() })
+            .publish_change(Change::Page {
+                subdomain_id: self.subdomain_id,
+                slug: slug.to_owned(),
+                path: None,
+            })
             .await;
     }
 

@@ -84,7 +84,8 @@ impl Edge {
         self.visitor.get(&probe.host, "/probe").await;
         // The first miss may come from the reload at the subscription; only a later signal causes the second.
         for _ in 0..2 {
-            let change = Change::Page { subdomain_id: probe.subdomain_id, slug: "probe".to_owned() };
+            let change =
+                Change::Page { subdomain_id: probe.subdomain_id, slug: "probe".to_owned(), path: None };
             self.bus.publish(&Signal::Changed(change)).await.unwrap();
             self.get_until(&probe.host, "/probe", |response| response.header("x-cache") == "miss").await;
         }
@@ -130,7 +131,7 @@ impl Edge {
         let subdomain_id = site.unwrap().unwrap().subdomain_id;
         drop(conn);
         // Signals arrive in the order of their publication.
-        self.publish_change(Change::Page { subdomain_id, slug: "probe".to_owned() }).await;
+        self.publish_change(Change::Page { subdomain_id, slug: "probe".to_owned(), path: None }).await;
         self.get_until(host, "/probe", |response| response.header("x-cache") == "miss").await;
     }
 

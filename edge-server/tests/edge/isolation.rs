@@ -65,7 +65,7 @@ impl World<'_> {
     /// Commits one random change and publishes its signal.
     async fn step(&mut self) {
         let (owner, slug) = (self.pick(self.sites.len()), SLUGS[self.pick(SLUGS.len())]);
-        let page = Change::Page { subdomain_id: self.sites[owner], slug: slug.to_owned() };
+        let page = Change::Page { subdomain_id: self.sites[owner], slug: slug.to_owned(), path: None };
         match self.pick(5) {
             0 | 1 => {
                 self.version += 1;

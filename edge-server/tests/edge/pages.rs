@@ -54,7 +54,8 @@ async fn a_matching_etag_answers_304() {
     assert_eq!(response.status, StatusCode::NOT_MODIFIED, "the second header has the matching ETag");
 
     site.edit(page, "<p>y").await;
-    let change = contract::Change::Page { subdomain_id: site.subdomain_id, slug: "index".to_owned() };
+    let change =
+        contract::Change::Page { subdomain_id: site.subdomain_id, slug: "index".to_owned(), path: None };
     edge.bus.publish(&contract::Signal::Changed(change)).await.unwrap();
     edge.get_until(&site.host, "/", |response| response.text() == "<p>y").await;
     let old = [("if-none-match", etag.as_str())];

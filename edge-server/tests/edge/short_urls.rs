@@ -38,7 +38,8 @@ async fn the_first_page_of_a_slug_owns_the_bare_short_url() {
 
     let mut conn = store::acquire(&edge.database.db).await.unwrap();
     store::pages::delete_page(&mut conn, first.id, held).await.unwrap();
-    let change = contract::Change::Page { subdomain_id: first.subdomain_id, slug: "hello".to_owned() };
+    let change =
+        contract::Change::Page { subdomain_id: first.subdomain_id, slug: "hello".to_owned(), path: None };
     edge.bus.publish(&contract::Signal::Changed(change)).await.unwrap();
     edge.get_until("localhost", "/p/hello", |response| response.status == StatusCode::NOT_FOUND).await;
     assert_eq!(
@@ -55,7 +56,8 @@ async fn a_new_page_is_available_at_its_short_url_at_once() {
     assert_eq!(edge.visitor.get("localhost", "/p/hello").await.status, StatusCode::NOT_FOUND);
     let site = edge.account("quiet-otter").await;
     site.page("hello", "<p>x").await;
-    let change = contract::Change::Page { subdomain_id: site.subdomain_id, slug: "hello".to_owned() };
+    let change =
+        contract::Change::Page { subdomain_id: site.subdomain_id, slug: "hello".to_owned(), path: None };
     edge.bus.publish(&contract::Signal::Changed(change)).await.unwrap();
     edge.get_until("localhost", "/p/hello", |response| response.status == StatusCode::OK).await;
 }

@@ -67,7 +67,7 @@ async fn a_page_is_published_within_a_second_of_its_time_and_edges_are_notified_
     let published = eventually(async || account.published_at(page).await).await;
     let late = published - due;
     assert!(late >= TimeDelta::milliseconds(-1) && late < TimeDelta::seconds(1), "{late}");
-    let signal = Signal::Changed(Change::Page { subdomain_id: site, slug: "soon".to_owned() });
+    let signal = Signal::Changed(Change::Page { subdomain_id: site, slug: "soon".to_owned(), path: None });
     let until_published =
         async { while events.next().await != Some(cache::BusEvent::Message(signal.clone())) {} };
     tokio::time::timeout(std::time::Duration::from_secs(30), until_published).await.unwrap();

@@ -26,7 +26,13 @@ pub enum Signal {
 #[serde(tag = "change", rename_all = "snake_case")]
 pub enum Change {
     /// A page was created, edited, published or unpublished.
-    Page { subdomain_id: Uuid, slug: String },
+    Page {
+        subdomain_id: Uuid,
+        slug: String,
+        /// The path of the deployed file that the page shows, at which it answers; null for pages that the API made.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        path: Option<String>,
+    },
     /// A host was assigned to a site or removed, or its account was claimed, suspended or resumed.
     Host {
         /// A subdomain without the sites domain, or a custom domain, which contains a dot.

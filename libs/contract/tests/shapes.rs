@@ -47,7 +47,7 @@ fn signals_keep_their_shape() {
     let signals = [
         Signal::OutboxFilled,
         Signal::DeliveriesDue { webhook_ids: vec![ID] },
-        Signal::Changed(Change::Page { subdomain_id: ID, slug: "index".into() }),
+        Signal::Changed(Change::Page { subdomain_id: ID, slug: "index".into(), path: None }),
         Signal::Changed(Change::Host { host: "a.example".into() }),
         Signal::Changed(Change::SubdomainGone { subdomain_id: ID }),
         Signal::Changed(Change::Form { form_id: ID }),

@@ -224,7 +224,7 @@ async fn publish_one(
     let changes = match upserted {
         UpsertOutcome::Unchanged(_) => vec![],
         UpsertOutcome::Created(_) | UpsertOutcome::Updated(_) => {
-            vec![Change::Page { subdomain_id: subdomain.id, slug }]
+            vec![Change::Page { subdomain_id: subdomain.id, slug, path: None }]
         }
     };
     app.commit(tx, changes).await?;

@@ -105,7 +105,8 @@ pub(super) async fn create(
     }
     let page = store::pages::find_page(&mut tx, call.account_id, new.id).await?;
     let view = PageView::new(&app, page.ok_or_else(|| Problem::not_found("page"))?.summary);
-    app.commit(tx, vec![Change::Page { subdomain_id: subdomain.id, slug: view.slug.clone() }]).await?;
+    app.commit(tx, vec![Change::Page { subdomain_id: subdomain.id, slug: view.slug.clone(), path: None }])
+        .await?;
 
     let edit = json!({"id": view.id, "html": "<h1>Better</h1>"});
     let form = json!({"name": "Contact", "fields": [{"name": "email", "label": "E-mail", "type": "email"}]});

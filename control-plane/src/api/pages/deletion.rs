@@ -118,6 +118,6 @@ async fn delete_one(call: &Call<scope::PagesDelete>, app: &App, id: Uuid) -> Res
     let gone = store::pages::delete_page(&mut tx, account_id, id).await?;
     let (subdomain_id, slug) = gone.ok_or_else(|| Problem::not_found("page"))?;
     usage::release(&mut tx, account_id, Counter::Projects).await?;
-    app.commit(tx, vec![Change::Page { subdomain_id, slug }]).await?;
+    app.commit(tx, vec![Change::Page { subdomain_id, slug, path: None }]).await?;
     Ok(archived)
 }

@@ -143,7 +143,8 @@ pub(super) async fn finish<S>(
 ) -> Result<WithHeaders<Reply<PageDetailView>>, Problem> {
     let page = store::pages::find_page(&mut tx, call.account_id, id).await?;
     let page = page.ok_or_else(|| Problem::not_found("page"))?;
-    let change = Change::Page { subdomain_id: page.subdomain_id, slug: page.summary.slug.clone() };
+    let change =
+        Change::Page { subdomain_id: page.subdomain_id, slug: page.summary.slug.clone(), path: None };
     let (tag, page) = detail(&call, app, &mut tx, page).await?;
     app.commit(tx, vec![change]).await?;
     Ok(WithHeaders(tag, call.reply(page)))

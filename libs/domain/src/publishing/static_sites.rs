@@ -2,7 +2,8 @@
 //!
 //! A deploy finds the [`root`] of the site in the zip, normalizes the paths of its files ([`site_path`]), leaves some of
 //! them out ([`reasons`]), makes pages of its HTML ([`page_slugs`]), and parses `_redirects` and `_headers`
-//! ([`redirects`], [`headers`]). A request is resolved by [`resolution`], which asks for the files at an [`address`].
+//! ([`redirects`], [`headers`], together [`site_rules`]). A request is resolved by [`resolution`], which asks for the
+//! files at an [`address`].
 
 pub mod address;
 pub mod compression;
@@ -17,3 +18,6 @@ pub mod redirects;
 pub mod resolution;
 pub mod root;
 pub mod site_path;
+pub mod site_rules;
+
+pub use site_rules::SiteRules;

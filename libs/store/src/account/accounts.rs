@@ -192,7 +192,11 @@ pub async fn list_cached_items(conn: &mut Conn, account_id: Uuid) -> Result<Vec<
     let sites = sites
         .into_iter()
         .map(|row| Change::AnalyticsSite { site_token: row.site_token, subdomain_id: row.subdomain_id });
-    let pages = pages.into_iter().map(|row| Change::Page { subdomain_id: row.subdomain_id, slug: row.slug });
+    let pages = pages.into_iter().map(|row| Change::Page {
+        subdomain_id: row.subdomain_id,
+        slug: row.slug,
+        path: None,
+    });
     let files = std::iter::once(Change::AccountFiles { account_id });
     Ok(hosts.chain(files).chain(forms).chain(sites).chain(pages).collect())
 }

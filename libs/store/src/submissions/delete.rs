@@ -73,7 +73,7 @@ pub async fn delete_submissions_by_email(
     update_count(conn, account_id, form_id, -fewer).await?;
     resolve_duplicates(conn, account_id, form_id).await?;
     let due = publish_deletions(conn, account_id, &form, &counted, context).await?;
-    let page = |PageLocation { subdomain_id, slug }| Change::Page { subdomain_id, slug };
+    let page = |PageLocation { subdomain_id, slug }| Change::Page { subdomain_id, slug, path: None };
     let mut changes: Vec<Change> = locations.into_iter().map(page).collect();
     changes.push(Change::Form { form_id });
     let mut signals = outbox::insert_orders(conn, &[], &changes, context.traceparent, context.now).await?;

@@ -136,7 +136,7 @@ pub async fn update_status(
         let shown = entries::delete_entries_of_submissions(conn, account_id, &[submission.id]).await?;
         let changes: Vec<Change> = shown
             .into_iter()
-            .map(|shown| Change::Page { subdomain_id: shown.subdomain_id, slug: shown.slug })
+            .map(|shown| Change::Page { subdomain_id: shown.subdomain_id, slug: shown.slug, path: None })
             .collect();
         signals = outbox::insert_orders(conn, &[], &changes, context.traceparent, context.now).await?;
     }

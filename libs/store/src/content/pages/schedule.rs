@@ -23,7 +23,7 @@ pub async fn publish_due(conn: &mut Conn, now: DateTime<Utc>, limit: i64) -> Res
     .await?;
     let changes: Vec<Change> = published
         .into_iter()
-        .map(|row| Change::Page { subdomain_id: row.subdomain_id, slug: row.slug })
+        .map(|row| Change::Page { subdomain_id: row.subdomain_id, slug: row.slug, path: None })
         .collect();
     outbox::insert_changes(conn, &changes, now).await?;
     Ok(changes.len())
