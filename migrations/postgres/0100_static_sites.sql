@@ -8,7 +8,7 @@ create unique index pages_path on pages (subdomain_id, path) where path is not n
 -- The path of the page before the deploy, for rollbacks.
 alter table deploy_pages add path text;
 
--- Why an HTML file is served without a page: `project_limit` or `too_large`. Null for other files.
+-- Why an HTML file is served without a page: `project_limit`, `too_large` or `unsupported`. Null for other files.
 alter table deploy_files add reason text;
 
 -- The parsed `_redirects` and `_headers` of a deploy, and whether unknown addresses answer with `index.html`. Null for none.

@@ -2,14 +2,13 @@
 
 use axum::extract::State;
 use chrono::{DateTime, Utc};
-use contract::Change;
 use domain::entries::{self, DATA_BYTES_MAX, ENTRIES_MAX};
 use domain::scopes::{Action, Resource};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use store::archives::{Archive, RestoreOutcome, list_archives};
-use store::entries::{EntryOutcome, NewEntry, PageLocation};
+use store::entries::{EntryOutcome, NewEntry};
 use uuid::Uuid;
 use web::{Code, Created, Deletion, Json, PageInfo, PaginationQuery, Path, Problem, Query, Reply};
 
@@ -133,7 +132,7 @@ async fn create(
         }
         EntryOutcome::NoPage => return Err(Problem::not_found("page")),
     };
-    app.commit(tx, vec![change(shown)]).await?;
+    app.commit(tx, vec![shown.into()]).await?;
     let entry = store::entries::Entry { id: new.id, data: new.data, created_at: new.created_at };
     Ok(call.created(EntryView::new(entry)))
 }
@@ -164,7 +163,7 @@ async fn delete(
     call.check_id(&mut tx, Resource::Pages, id).await?;
     let shown = store::entries::delete_entry(&mut tx, call.account_id, id, entry_id).await?;
     let shown = shown.ok_or_else(|| Problem::not_found("entry"))?;
-    app.commit(tx, vec![change(shown)]).await?;
+    app.commit(tx, vec![shown.into()]).await?;
     Ok(call.reply(Deletion::now()))
 }
 
@@ -209,21 +208,13 @@ async fn restore(
     }
     let page = store::pages::find_page(&mut tx, call.account_id, id).await?;
     let page = page.ok_or_else(|| Problem::not_found("page"))?;
-    app.commit(
-        tx,
-        vec![Change::Page { subdomain_id: page.subdomain_id, slug: page.summary.slug, path: None }],
-    )
-    .await?;
+    app.commit(tx, vec![page.location().into()]).await?;
     Ok(call.reply(RestoredEntriesResponse {
         restored: true,
         entries_restored: entries,
         total_entries: total,
         template_restored: template,
     }))
-}
-
-fn change(PageLocation { subdomain_id, slug }: PageLocation) -> Change {
-    Change::Page { subdomain_id, slug, path: None }
 }
 
 impl From<Archive> for ArchiveView {

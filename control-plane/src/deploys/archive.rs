@@ -10,14 +10,16 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufReader, Read, Seek, SeekFrom, Write};
 
-use domain::deploys::paths::{self, PathError};
-use domain::deploys::{FILES_MAX, UNPACKED_BYTES_MAX};
+use domain::static_sites::limits::UNPACKED_BYTES_MAX;
+use domain::static_sites::reasons::is_never_served;
+use domain::static_sites::site_path::{self, PathError};
+use domain::static_sites::site_plan::ZipFile;
 use zip::{CompressionMethod, ZipArchive};
 
 use bounded_reader::{BoundedReader, ReadBound};
 
-/// Upper bound of entries, including folders and the metadata files of operating systems.
-const MAX_ENTRIES: u64 = 10_000;
+/// Upper bound of entries, including folders and files that are never served.
+const MAX_ENTRIES: u64 = 40_000;
 /// Upper bound of the zip's directory. Each entry can have 192 KB of names, extra fields and comments, and the zip crate
 /// holds them in memory several times.
 const MAX_DIRECTORY_BYTES: u64 = 8 << 20;
@@ -35,8 +37,10 @@ const COPY_BYTES: usize = 64 << 10;
 pub(crate) enum ArchiveError {
     #[error("the upload is not a readable zip: {0}")]
     Unreadable(String),
-    #[error("the zip has more than {FILES_MAX} files")]
-    TooManyFiles,
+    #[error("the zip has more than {0} files, the maximum of the plan")]
+    TooManyFiles(usize),
+    #[error("the zip has more than {MAX_ENTRIES} entries")]
+    TooManyEntries,
     #[error("unpacked, the zip has more than {} MB", UNPACKED_BYTES_MAX >> 20)]
     TooLarge,
     #[error("entry `{0}`: {1}")]
@@ -71,8 +75,8 @@ struct Entry {
 }
 
 impl Archive {
-    /// Checks all entries, without inflating any.
-    pub(crate) fn open(mut file: File) -> Result<Self, ArchiveError> {
+    /// Checks all entries, without inflating any. At most `max_files` may be served.
+    pub(crate) fn open(mut file: File, max_files: usize) -> Result<Self, ArchiveError> {
         let unreadable = |error: std::io::Error| ArchiveError::Unreadable(error.to_string());
         if has_zip64_locator(&mut file).map_err(unreadable)? {
             return Err(ArchiveError::Unreadable("it is a zip64, which its size does not need".to_owned()));
@@ -80,7 +84,7 @@ impl Archive {
         let entries = count_entries(&mut file).map_err(unreadable)?;
         let entries = entries.ok_or_else(|| ArchiveError::Unreadable("it has no end record".to_owned()))?;
         if entries > MAX_ENTRIES {
-            return Err(ArchiveError::TooManyFiles);
+            return Err(ArchiveError::TooManyEntries);
         }
         let bound = ReadBound::new(MAX_DIRECTORY_BYTES);
         let zip = ZipArchive::new(BoundedReader::new(BufReader::new(file), &bound))
@@ -98,15 +102,21 @@ impl Archive {
                 return Err(ArchiveError::entry(&path, "another entry has the same path"));
             }
         }
-        if files.len() > FILES_MAX {
-            return Err(ArchiveError::TooManyFiles);
+        if files.keys().filter(|path| !is_never_served(path)).count() > max_files {
+            return Err(ArchiveError::TooManyFiles(max_files));
         }
         Ok(Self { zip, files, remaining: UNPACKED_BYTES_MAX })
     }
 
-    /// The paths of all files, in order.
-    pub(crate) fn paths(&self) -> impl Iterator<Item = &str> {
-        self.files.keys().map(String::as_str)
+    /// All files, by path.
+    pub(crate) fn files(&self) -> Vec<ZipFile<'_>> {
+        let files = self.files.iter();
+        files.map(|(path, Entry { size_bytes, .. })| ZipFile { path, size_bytes: *size_bytes }).collect()
+    }
+
+    /// Returns whether the zip has a file.
+    pub(crate) fn contains(&self, path: &str) -> bool {
+        self.files.contains_key(path)
     }
 
     /// Returns the declared size of a file. No file inflates to another size.
@@ -154,14 +164,15 @@ impl Archive {
     }
 }
 
-/// Returns path and size of an entry that is a file, or `None` for folders and for metadata files of operating systems.
+/// Returns path and size of an entry that is a file, or `None` for folders.
 fn regular_file<R: Read + Seek>(
     zip: &ZipArchive<R>,
     index: usize,
 ) -> Result<Option<(String, u64)>, ArchiveError> {
     let entry = zip.by_index_data(index).map_err(|error| ArchiveError::Unreadable(error.to_string()))?;
     let shown = String::from_utf8_lossy(entry.name_raw()).escape_debug().take(200).collect::<String>();
-    let path = paths::read(entry.name_raw()).map_err(|why| ArchiveError::InvalidName(shown.clone(), why))?;
+    let path =
+        site_path::of_entry(entry.name_raw()).map_err(|why| ArchiveError::InvalidName(shown.clone(), why))?;
     // The file type of the Unix mode; zero if the zip was written elsewhere.
     let kind = entry.unix_mode().unwrap_or_default() & 0o170_000;
     if entry.is_symlink() || kind == 0o120_000 {
@@ -173,8 +184,8 @@ fn regular_file<R: Read + Seek>(
     if !matches!(kind, 0 | 0o100_000) {
         return Err(ArchiveError::entry(&shown, "it is not a regular file"));
     }
-    if paths::is_junk(&path) {
-        return Ok(None);
+    if is_never_served(&path) {
+        return Ok(Some((path, entry.size())));
     }
     if entry.encrypted() {
         return Err(ArchiveError::entry(&shown, "it is encrypted"));

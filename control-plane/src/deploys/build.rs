@@ -7,7 +7,12 @@ use std::sync::Arc;
 
 use blobs::Name;
 use chrono::TimeDelta;
-use domain::plans::UNLIMITED;
+use domain::FieldError;
+use domain::static_sites::SiteRules;
+use domain::static_sites::deploy_notes::Note;
+use domain::static_sites::limits::max_files;
+use domain::static_sites::reasons::Reason;
+use domain::static_sites::site_plan::ListedFile;
 use futures::{StreamExt, TryStreamExt};
 use store::blobs::NewBlob;
 use tokio::io::AsyncWriteExt;
@@ -15,6 +20,7 @@ use uuid::Uuid;
 use web::{Code, Problem};
 
 use super::Progress;
+use super::site_state::SiteState;
 use super::spool::{Span, Spool};
 use super::unpack::{BuiltPage, UnpackError, UnpackOptions, UnpackedFile, UnpackedSite, unpack};
 use crate::App;
@@ -38,6 +44,19 @@ pub(crate) struct BuiltFile {
     pub(crate) blob: NewBlob,
     pub(crate) content_type: &'static str,
     pub(crate) by_content: bool,
+    /// Why it is HTML without a page.
+    pub(crate) reason: Option<Reason>,
+}
+
+/// An uploaded zip to build a site from.
+#[derive(Debug)]
+pub(crate) struct Upload {
+    pub(crate) zip: Name,
+    pub(crate) size_bytes: i64,
+    /// The site's folder in the zip; `None` finds it.
+    pub(crate) root: Option<String>,
+    /// Whether addresses without a file answer with `index.html`.
+    pub(crate) spa: bool,
 }
 
 /// A site that is ready to be published.
@@ -47,8 +66,22 @@ pub(crate) struct BuiltSite {
     /// The pages' documents.
     pub(crate) spool: Arc<Spool>,
     pub(crate) files: Vec<BuiltFile>,
+    pub(crate) rules: SiteRules,
+    /// Slugs of all pages of the site before the deploy.
+    pub(super) slugs_before: BTreeSet<String>,
+    /// Files that are not served, and HTML without a page.
+    pub(crate) listed: Vec<ListedFile>,
+    pub(crate) notes: Vec<Note>,
     pub(crate) errors: Vec<String>,
     pub(crate) missing: BTreeSet<String>,
+}
+
+impl BuiltSite {
+    /// Returns the paths of all pages and files.
+    pub(crate) fn paths(&self) -> BTreeSet<&str> {
+        let pages = self.pages.iter().map(|page| page.path.as_str());
+        pages.chain(self.files.iter().map(|file| file.path.as_str())).collect()
+    }
 }
 
 /// Builds the site of a subdomain from an uploaded zip. After a failure it releases the files stored so far; the problem
@@ -56,18 +89,23 @@ pub(crate) struct BuiltSite {
 pub(crate) async fn build<S>(
     app: &App,
     call: &Call<S>,
-    zip: Name,
-    size_bytes: i64,
+    upload: Upload,
     subdomain_id: Uuid,
     progress: &Progress,
 ) -> Result<BuiltSite, Problem> {
     let account_id = call.account_id;
-    let storage = find_storage(app, call, subdomain_id).await?;
-    let zip = download(app, zip, size_bytes).await?;
+    let mut tx = store::begin(&app.db).await?;
+    let site = SiteState::find(&mut tx, call, subdomain_id).await?;
+    drop(tx);
+    let zip = download(app, upload.zip, upload.size_bytes).await?;
+    let (served_bytes, slugs_before) = (site.served_bytes, site.slugs.clone());
     let options = UnpackOptions {
         addresses: app.addresses.clone(),
+        root: upload.root,
+        spa: upload.spa,
+        max_files: max_files(call.plan()),
         max_file_bytes: u64::try_from(call.limits().asset_size_limit).unwrap_or(u64::MAX),
-        max_stored_bytes: storage.max_bytes,
+        site,
         progress: progress.clone(),
     };
     let permit = app.deploy_admission.acquire_unpacking().await?;
@@ -77,51 +115,32 @@ pub(crate) async fn build<S>(
         unpack(zip, options)
     });
     let unpacked = unpacked.await.unwrap_or_else(|panic| Err(UnpackError::Io(std::io::Error::other(panic))));
-    let UnpackedSite { pages, files, spool, errors, missing } = unpacked.map_err(|error| match error {
+    let unpacked = unpacked.map_err(|error| match error {
         UnpackError::Archive(reason) => {
             Problem::new(Code::ValidationFailed, format!("{reason}; nothing was published"))
                 .hint("fix the zip, start a new deploy and upload it")
         }
+        UnpackError::Root(reason) => {
+            Problem::validation(vec![FieldError::new("root", "invalid", reason.to_string())])
+        }
         UnpackError::StorageExceeded(bytes) => {
             let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
-            call.storage_exceeded(bytes - storage.served_bytes)
+            call.storage_exceeded(bytes - served_bytes)
         }
         UnpackError::Io(error) => failed_on_disk(&error),
     })?;
+    let UnpackedSite { pages, files, spool, rules, listed, notes, errors, missing } = unpacked;
     let (spool, mut stored) = (Arc::new(spool), Vec::new());
     if let Err(problem) = store_files(app, account_id, files, &spool, progress, &mut stored).await {
         release(app, account_id, &stored).await;
         return Err(problem);
     }
-    Ok(BuiltSite { pages, spool, files: stored, errors, missing })
+    Ok(BuiltSite { pages, spool, files: stored, rules, slugs_before, listed, notes, errors, missing })
 }
 
 fn failed_on_disk(error: &std::io::Error) -> Problem {
     tracing::error!(%error, "failed to unpack a zip");
     Problem::nothing_changed()
-}
-
-/// What the plan has left for the files of a site.
-struct Storage {
-    /// Upper bound of the files of the new deploy; `u64::MAX` without a limit.
-    max_bytes: u64,
-    /// Bytes of the deploy that the new one replaces.
-    served_bytes: i64,
-}
-
-/// Returns the storage left for a deploy. Publishing charges the plan; this bounds what is stored before.
-async fn find_storage<S>(app: &App, call: &Call<S>, subdomain_id: Uuid) -> Result<Storage, Problem> {
-    let mut tx = store::begin(&app.db).await?;
-    let usage = store::usage::find_usage(&mut tx, call.account_id).await?;
-    let served = store::deploys::files::lock_served_deploy(&mut tx, call.account_id, subdomain_id).await?;
-    let used = usage.map_or(0, |usage| usage.storage_bytes);
-    let served_bytes = served.map_or(0, |served| served.size_bytes);
-    let max_bytes = match call.limits().storage_bytes {
-        UNLIMITED => u64::MAX,
-        // Beyond a limit that was lowered, the files may still be replaced by smaller ones.
-        limit => u64::try_from((limit - used).max(0) + served_bytes).unwrap_or(0),
-    };
-    Ok(Storage { max_bytes, served_bytes })
 }
 
 /// Downloads the zip into an unnamed temporary file.
@@ -152,11 +171,11 @@ async fn store_files(
     while files.peek().is_some() {
         let now = app.clock.now();
         let mut uploads = Vec::with_capacity(BATCH_SIZE);
-        for UnpackedFile { path, sha256, content_type, by_content, bytes } in files.by_ref().take(BATCH_SIZE)
-        {
+        for file in files.by_ref().take(BATCH_SIZE) {
+            let UnpackedFile { path, sha256, content_type, by_content, reason, bytes } = file;
             let size_bytes = i64::try_from(bytes.bytes).unwrap_or(i64::MAX);
             let blob = NewBlob { id: app.rng.uuid_v7(now), sha256, size_bytes };
-            stored.push(BuiltFile { path, blob, content_type, by_content });
+            stored.push(BuiltFile { path, blob, content_type, by_content, reason });
             uploads.push((blob, bytes));
         }
         // Two paths with the same bytes share one blob.

@@ -5,11 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use contract::Change;
 use domain::pages::Publication;
 use domain::scopes::Resource;
+use domain::static_sites::reasons::left_out_by_name;
 use store::Tx;
 use store::blobs::{NewBlob, ReferencedBlob};
+use store::deploys::FinishedDeploy;
 use store::deploys::files::{DeployFile, ServedDeploy};
 use store::deploys::undo::{FoundPage, PageChange};
-use store::pages::{PageUpsert, UpsertOutcome};
+use store::pages::{PagePath, PageUpsert, UpsertOutcome};
 use store::subdomains::Subdomain;
 use store::usage;
 use uuid::Uuid;
@@ -74,16 +76,27 @@ async fn publish_in_transaction<S>(
     usage::lock(&mut tx, account_id).await?;
     let served = store::deploys::files::lock_served_deploy(&mut tx, account_id, subdomain.id).await?;
     let previous_id = served.map(|served| served.deploy_id);
-    let files = i32::try_from(site.pages.len() + site.files.len() + site.errors.len()).unwrap_or(i32::MAX);
-    let (id, site_id) = (deploy_id, subdomain.id);
-    if !store::deploys::finish_deploy(&mut tx, account_id, id, site_id, previous_id, files, now).await? {
+    let finished = FinishedDeploy {
+        id: deploy_id,
+        subdomain_id: subdomain.id,
+        previous_id,
+        files: i32::try_from(site.pages.len() + site.files.len()).unwrap_or(i32::MAX),
+        rules: &site.rules,
+    };
+    if !store::deploys::finish_deploy(&mut tx, account_id, &finished, now).await? {
         return Err(Problem::new(Code::Conflict, "another process has published or abandoned this deploy"));
     }
     let found = store::deploys::undo::list_pages(&mut tx, account_id, subdomain.id).await?;
     let slugs: BTreeSet<&str> = site.pages.iter().map(|page| page.slug.as_str()).collect();
     let (known, stale): (Vec<FoundPage>, Vec<FoundPage>) =
         found.into_iter().partition(|page| slugs.contains(page.slug.as_str()));
-    check_restrictions(call, &mut tx, site, &known).await?;
+    if known.iter().any(|page| !site.slugs_before.contains(&page.slug)) {
+        return Err(changed_meanwhile());
+    }
+    let paths = site.paths();
+    let is_moved = |page: &&FoundPage| page.path.as_deref().is_some_and(|path| paths.contains(path));
+    let moved: Vec<&FoundPage> = stale.iter().filter(is_moved).collect();
+    check_restrictions(call, &mut tx, site, &known, &moved).await?;
 
     let mut files = reference_blobs(&mut tx, account_id, &site.files).await?;
     if let Some(ServedDeploy { deploy_id: previous, .. }) = served
@@ -91,13 +104,17 @@ async fn publish_in_transaction<S>(
     {
         // Pages that stay published may reference them.
         let previous_files = store::deploys::files::list_files(&mut tx, account_id, previous).await?;
-        let paths: BTreeSet<String> = files.iter().map(|file| file.path.clone()).collect();
-        files.extend(previous_files.into_iter().filter(|file| !paths.contains(&file.path)));
+        files.extend(
+            previous_files
+                .into_iter()
+                .filter(|file| !paths.contains(file.path.as_str()) && left_out_by_name(&file.path).is_none()),
+        );
     }
     charge(call, &mut tx, served.map_or(0, |served| served.size_bytes), &files).await?;
     store::deploys::files::insert_files(&mut tx, account_id, deploy_id, &files).await?;
     store::deploys::files::update_served_deploy(&mut tx, account_id, subdomain.id, Some(deploy_id)).await?;
-    let pages = write_pages(app, call, &mut tx, deploy_id, subdomain.id, site, &known).await?;
+    let before = PagesBefore { known: &known, moved: &moved };
+    let pages = write_pages(app, call, &mut tx, &finished, site, before).await?;
 
     let retained = app.deploys.max_retained;
     let mut unneeded =
@@ -108,16 +125,28 @@ async fn publish_in_transaction<S>(
     Ok(Published { pages, stale, previous_id })
 }
 
-/// Checks that the caller's restrictions allow updating the known pages and creating the others.
+/// The plan of the pages was made without a lock, and no longer fits.
+fn changed_meanwhile() -> Problem {
+    Problem::new(
+        Code::Conflict,
+        "pages were created or deleted while this deploy was processed; nothing was published",
+    )
+    .hint("process it again")
+}
+
+/// Checks that the caller's restrictions allow updating the known pages, taking the paths of the moved ones, and
+/// creating the others. HTML without a page is as new as one.
 async fn check_restrictions<S>(
     call: &Call<S>,
     tx: &mut Tx,
     site: &BuiltSite,
     known: &[FoundPage],
+    moved: &[&FoundPage],
 ) -> Result<(), Problem> {
-    let ids: Vec<Uuid> = known.iter().map(|page| page.id).collect();
+    let ids: Vec<Uuid> = known.iter().chain(moved.iter().copied()).map(|page| page.id).collect();
     call.check_ids(tx, Resource::Pages, &ids).await?;
-    if known.len() < site.pages.len() { call.check_new(Resource::Pages) } else { Ok(()) }
+    let has_new = known.len() < site.pages.len() || site.files.iter().any(|file| file.reason.is_some());
+    if has_new { call.check_new(Resource::Pages) } else { Ok(()) }
 }
 
 /// Turns the stored blobs into referenced ones and returns the files of the deploy.
@@ -143,6 +172,7 @@ async fn reference_blobs(
             size_bytes: file.blob.size_bytes,
             content_type: file.content_type.to_owned(),
             by_content: file.by_content,
+            reason: file.reason.map(|reason| reason.as_str().to_owned()),
         })
     };
     Ok(files.iter().filter_map(stored).collect())
@@ -166,26 +196,32 @@ pub(super) async fn charge<S>(
     Err(call.storage_exceeded(bytes - previous_bytes))
 }
 
+/// The pages that a deploy changes, as they were before it.
+#[derive(Clone, Copy)]
+struct PagesBefore<'a> {
+    /// Pages with a slug of the deploy.
+    known: &'a [FoundPage],
+    /// Other pages whose path is now that of another page or file. They lose it.
+    moved: &'a [&'a FoundPage],
+}
+
 async fn write_pages<S>(
     app: &App,
     call: &Call<S>,
     tx: &mut Tx,
-    deploy_id: Uuid,
-    subdomain_id: Uuid,
+    deploy: &FinishedDeploy<'_>,
     site: &BuiltSite,
-    known: &[FoundPage],
+    before: PagesBefore<'_>,
 ) -> Result<Vec<PublishedPage>, Problem> {
     let (account_id, now) = (call.account_id, app.clock.now());
-    let previous: BTreeMap<Uuid, &FoundPage> = known.iter().map(|page| (page.id, page)).collect();
-    let change_of = |page_id: Uuid| PageChange {
-        page_id,
-        version_id: previous.get(&page_id).and_then(|page| page.version_id),
-        publication: previous.get(&page_id).map_or(UNPUBLISHED, |page| page.publication),
-    };
+    let previous: BTreeMap<Uuid, &FoundPage> = before.known.iter().map(|page| (page.id, page)).collect();
     // In the order of the slugs, because other accounts may publish the same ones, of which the first gets the short URL.
     let mut pages: Vec<&BuiltPage> = site.pages.iter().collect();
     pages.sort_by(|a, b| a.slug.cmp(&b.slug));
-    let (mut published, mut changes) = (Vec::with_capacity(pages.len()), Vec::new());
+    let mut published = Vec::with_capacity(pages.len());
+    let mut changes: Vec<PageChange> = before.moved.iter().map(|page| before_deploy(page)).collect();
+    let mut paths: Vec<PagePath> =
+        before.moved.iter().map(|page| PagePath { page_id: page.id, path: None }).collect();
     let mut rest = pages.as_slice();
     while !rest.is_empty() {
         let (batch, others) = rest.split_at(batch_len(rest));
@@ -195,7 +231,7 @@ async fn write_pages<S>(
             upserts.push(PageUpsert {
                 id: app.rng.uuid_v7(now),
                 folder_id: None,
-                subdomain_id,
+                subdomain_id: deploy.subdomain_id,
                 slug: page.slug.clone(),
                 title: page.title.clone(),
                 html: read_document(site, page).await?,
@@ -203,15 +239,14 @@ async fn write_pages<S>(
                 css: Some(None),
                 metadata: None,
                 is_published: Some(true),
-                deploy_id: Some(deploy_id),
+                deploy_id: Some(deploy.id),
             });
         }
         let outcomes = store::pages::upsert_pages(tx, account_id, upserts, now).await?;
         let is_created = |outcome: &&UpsertOutcome| matches!(outcome, UpsertOutcome::Created(_));
         let created = i64::try_from(outcomes.iter().filter(is_created).count()).unwrap_or(i64::MAX);
-        let limit = call.limits().projects;
-        if !usage::reserve_projects(tx, account_id, created, limit).await? {
-            return Err(call.quota_exceeded("projects", limit));
+        if !usage::reserve_projects(tx, account_id, created, call.limits().projects).await? {
+            return Err(changed_meanwhile());
         }
         for (page, outcome) in batch.iter().zip(outcomes) {
             let (id, status) = match outcome {
@@ -219,14 +254,29 @@ async fn write_pages<S>(
                 UpsertOutcome::Updated(id) => (id, "updated"),
                 UpsertOutcome::Unchanged(id) => (id, "unchanged"),
             };
-            if !matches!(outcome, UpsertOutcome::Unchanged(_)) {
-                changes.push(change_of(id));
+            let found = previous.get(&id);
+            let is_elsewhere = found.is_none_or(|found| found.path.as_deref() != Some(page.path.as_str()));
+            if is_elsewhere {
+                paths.push(PagePath { page_id: id, path: Some(page.path.clone()) });
+            }
+            if is_elsewhere || !matches!(outcome, UpsertOutcome::Unchanged(_)) {
+                changes.push(found.map_or_else(|| before_creation(id), |found| before_deploy(found)));
             }
             published.push(PublishedPage { id, slug: page.slug.clone(), status });
         }
     }
-    store::deploys::undo::insert_changes(tx, account_id, deploy_id, &changes).await?;
+    store::pages::update_paths(tx, account_id, &paths).await?;
+    store::deploys::undo::insert_changes(tx, account_id, deploy.id, &changes).await?;
     Ok(published)
+}
+
+fn before_deploy(page: &FoundPage) -> PageChange {
+    let FoundPage { id, version_id, publication, path, .. } = page.clone();
+    PageChange { page_id: id, version_id, publication, path }
+}
+
+fn before_creation(page_id: Uuid) -> PageChange {
+    PageChange { page_id, version_id: None, publication: UNPUBLISHED, path: None }
 }
 
 /// Returns how many of the first pages are written in one statement, at least one.

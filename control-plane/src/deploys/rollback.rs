@@ -1,14 +1,15 @@
 //! Rolls back the served deploy: its site returns to the state before it.
 //!
-//! Updated pages return to their previous version, if that is still stored, and to their previous visibility. Created
-//! pages are unpublished instead of deleted: they may have entries by now, and their address should not be lost.
+//! Updated pages return to their previous version, if that is still stored, and to their previous visibility and path.
+//! Created pages are unpublished instead of deleted: they may have entries by now, and their slug should not be lost. The
+//! redirects and headers of the previous deploy apply again, because they are stored with it.
 
 use contract::Change;
 use domain::pages::PublicationChange;
 use domain::scopes::Resource;
 use store::deploys::Deploy;
 use store::deploys::undo::PageChange as RecordedChange;
-use store::pages::PageChange;
+use store::pages::{PageChange, PagePath};
 use store::usage;
 use uuid::Uuid;
 use web::{Code, Problem};
@@ -62,6 +63,9 @@ pub(crate) async fn rollback<S>(app: &App, call: &Call<S>, deploy: &Deploy) -> R
     let changes = store::deploys::undo::list_changes(&mut tx, account_id, deploy.id).await?;
     let ids: Vec<Uuid> = changes.iter().map(|change| change.page_id).collect();
     call.check_ids(&mut tx, Resource::Pages, &ids).await?;
+    let path_of = |change: &RecordedChange| PagePath { page_id: change.page_id, path: change.path.clone() };
+    let paths: Vec<PagePath> = changes.iter().map(path_of).collect();
+    store::pages::update_paths(&mut tx, account_id, &paths).await?;
     let mut pages = Vec::new();
     for change in changes {
         pages.extend(rollback_page(app, call, &mut tx, change).await?);
@@ -74,7 +78,7 @@ async fn rollback_page<S>(
     app: &App,
     call: &Call<S>,
     tx: &mut store::Tx,
-    RecordedChange { page_id, version_id, publication }: RecordedChange,
+    RecordedChange { page_id, version_id, publication, .. }: RecordedChange,
 ) -> Result<Option<RolledBackPage>, Problem> {
     let account_id = call.account_id;
     let (content, status) = match version_id {

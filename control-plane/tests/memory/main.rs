@@ -53,6 +53,12 @@ impl Deployed {
     fn errors(&self) -> String {
         self.result["errors"].to_string()
     }
+
+    /// Why a file of the site is not a page.
+    fn reason(&self, path: &str) -> Option<&str> {
+        let files = self.result["files"].as_array().unwrap();
+        files.iter().find(|file| file["path"] == path).and_then(|file| file["reason"].as_str())
+    }
 }
 
 async fn deploy(plan: Plan, zip: &[u8]) -> Deployed {
@@ -96,19 +102,36 @@ async fn a_zip_with_a_very_long_base_href_stays_small() {
 }
 
 #[tokio::test]
-async fn a_page_deep_in_folders_is_left_out_before_its_references_are_written_out() {
-    let deep = format!("{}/index.html", long_name("a"));
-    let zip = zip_of(&[("index.html", b"x"), (&deep, &page_with("", "<img src=x>"))]);
+async fn a_page_of_images_is_no_page_before_its_references_are_written_out() {
+    let page = page_with("", "<img src=x.png>");
+    let zip = zip_of(&[("index.html", b"x"), ("x.png", b"x"), ("large.html", &page)]);
     let done = deploy(Plan::Free, &zip).await;
     done.check_peak();
-    assert!(done.errors().contains("with its references written out"), "{}", done.errors());
+    assert_eq!((done.errors().as_str(), done.reason("large.html")), ("[]", Some("too_large")));
+}
+
+#[tokio::test]
+async fn pages_that_lack_many_files_deep_in_folders_stay_small() {
+    let mut references = String::new();
+    for n in 0.. {
+        references.push_str(&format!("<img src={n}.png>"));
+        if references.len() > 500 << 10 {
+            break;
+        }
+    }
+    let deep = format!("{}/index.html", long_name("a"));
+    let zip = zip_of(&[("index.html", b"x"), (&deep, references.as_bytes())]);
+    let done = deploy(Plan::Free, &zip).await;
+    done.check_peak();
+    assert_eq!(done.result["missingAssets"].as_array().map(Vec::len), Some(1_000));
 }
 
 #[tokio::test]
 async fn a_style_sheet_deep_in_folders_stays_small() {
     let folder = "a/".repeat(490);
-    let sheet = format!("a{{b:{}}}", "url(x),".repeat(280_000));
-    let zip = zip_of(&[("index.html", b"x"), (&format!("{folder}deep.css"), sheet.as_bytes())]);
+    let sheet = format!("a{{b:{}}}", "url(x.png),".repeat(180_000));
+    let (sheet_path, image) = (format!("{folder}deep.css"), format!("{folder}x.png"));
+    let zip = zip_of(&[("index.html", b"x"), (&sheet_path, sheet.as_bytes()), (&image, b"x")]);
     let done = deploy(Plan::Free, &zip).await;
     done.check_peak();
     assert_eq!(
@@ -121,23 +144,25 @@ async fn a_style_sheet_deep_in_folders_stays_small() {
 #[tokio::test]
 async fn a_page_of_one_element_or_one_attribute_stays_small() {
     let [doc, set, styles] = ["b", "c", "d"].map(|name| format!("{}/index.html", long_name(name)));
-    let repeated = page_with("<img ", "src=x ");
+    let repeated = page_with("<img ", "src=/x.png ");
     let many = page_with("<img ", "a ");
-    let candidates = page_with("<img srcset=\"", "x, ");
-    let style = page_with("<p style=\"a:", "url(x),");
+    let candidates = format!("<img srcset=\"{}\">", "/x.png, ".repeat(60_000));
+    let style = format!("<p style=\"a:{}\">", "url(/x.png),".repeat(40_000));
     let nested = page_with("", "<a>");
     let zip = zip_of(&[
         ("index.html", b"x"),
+        ("x.png", b"x"),
         ("many.html", &many),
         ("nested.html", &nested),
         (&doc, &repeated),
-        (&set, &candidates),
-        (&styles, &style),
+        (&set, candidates.as_bytes()),
+        (&styles, style.as_bytes()),
     ]);
     let done = deploy(Plan::Free, &zip).await;
     done.check_peak();
-    let left_out = done.errors();
-    assert!(left_out.contains("nested.html was left out: it can't be read as HTML"), "{left_out}");
+    assert_eq!(done.errors(), "[]");
+    assert_eq!(done.reason("nested.html"), Some("unsupported"));
+    assert_eq!([&set, &styles].map(|path| done.reason(path)), [Some("too_large"); 2]);
 }
 
 #[tokio::test]

@@ -1,6 +1,6 @@
 //! Page entries: rendered as soon as the edge receives the signal, escaped, newest first.
 
-use contract::{Change, Signal};
+use contract::Signal;
 use serde_json::{Value, json};
 use store::entries::{EntryOutcome, NewEntry, PageLocation, insert_entry};
 use store::pages::{PageChange, update_page};
@@ -20,13 +20,12 @@ impl Account<'_> {
             created_at: now(),
         };
         let mut conn = store::acquire(&edge.database.db).await.unwrap();
-        let shown = PageLocation { subdomain_id: self.subdomain_id, slug: "index".to_owned() };
+        let shown = PageLocation { subdomain_id: self.subdomain_id, slug: "index".to_owned(), path: None };
         assert_eq!(
             insert_entry(&mut conn, self.id, &entry).await.unwrap(),
             EntryOutcome::Stored(shown.clone())
         );
-        let change = Change::Page { subdomain_id: shown.subdomain_id, slug: shown.slug, path: None };
-        edge.bus.publish(&Signal::Changed(change)).await.unwrap();
+        edge.bus.publish(&Signal::Changed(shown.into())).await.unwrap();
     }
 }
 

@@ -252,6 +252,7 @@ impl Account<'_> {
                 size_bytes: i64::try_from(bytes.len()).unwrap(),
                 content_type: (*content_type).to_owned(),
                 by_content: domain::media::is_image_or_font(content_type),
+                reason: None,
             });
         }
         let mut conn = store::acquire(&self.edge.database.db).await.unwrap();

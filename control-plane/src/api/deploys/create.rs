@@ -3,9 +3,9 @@
 use axum::extract::State;
 use chrono::{DateTime, Utc};
 use domain::FieldError;
-use domain::deploys::ZIP_BYTES_MAX;
 use domain::plans::UNLIMITED;
 use domain::scopes::Resource;
+use domain::static_sites::limits::ZIP_BYTES_MAX;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;

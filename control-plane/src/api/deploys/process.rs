@@ -3,6 +3,9 @@
 use axum::extract::State;
 use blobs::Name;
 use chrono::TimeDelta;
+use domain::static_sites::deploy_notes::Note;
+use domain::static_sites::site_path;
+use domain::static_sites::site_plan::ListedFile;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use store::deploys::{Deploy, Status};
@@ -13,19 +16,24 @@ use web::{Code, OptionalJson, Path, Problem, Reply};
 use super::read::find;
 use crate::App;
 use crate::call::{Call, scope};
-use crate::deploys::{self, Progress};
+use crate::deploys::{self, Progress, Upload};
 
-#[derive(Debug, Deserialize, JsonSchema)]
+#[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct ProcessDeployRequest {
     /// Subdomain to publish to; default: the account's first subdomain.
     subdomain_id: Option<Uuid>,
+    /// Folder of the zip that is the site, such as `web/dist`; `/` is the zip's top. Default: found by its `index.html`.
+    root: Option<String>,
+    /// Whether addresses without a file answer with `index.html`, as single-page applications need. Default: no.
+    #[serde(default)]
+    spa: bool,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct DeployedPage {
-    /// Path of the page on its site.
+    /// Slug of the page. `/<slug>` answers with the page, or redirects to the path of its file.
     slug: String,
     /// Id of the page.
     id: Uuid,
@@ -46,7 +54,7 @@ struct DeployedAsset {
 
 #[derive(Debug, Serialize, JsonSchema)]
 struct StalePage {
-    /// Path of the page on its site.
+    /// Slug of the page.
     slug: String,
     /// Id of the page.
     id: Uuid,
@@ -61,6 +69,10 @@ struct DeployStats {
     pages_updated: usize,
     /// Number of assets with URLs of their own.
     assets_uploaded: usize,
+    /// Number of files of the zip that are served, pages included.
+    files_served: usize,
+    /// Number of files of the zip that are not served.
+    files_left_out: usize,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -68,16 +80,20 @@ struct DeployStats {
 pub(super) struct DeployResultResponse {
     /// Id of the deploy.
     deploy_id: Uuid,
-    /// The pages in the zip.
+    /// The HTML files of the zip that are pages. All files are served at their paths in the site.
     pages: Vec<DeployedPage>,
-    /// Images and fonts, served at URLs of their own. All other files are served at their paths in the zip.
+    /// Images and fonts, which are also served at URLs of their own.
     assets: Vec<DeployedAsset>,
     /// Public URL of the site.
     site_url: String,
     /// Pages of the site that are not in the zip. They stay, with the files of the previous deploy.
     stale_pages_not_in_zip: Vec<StalePage>,
-    /// Files that were left out, with the reason.
+    /// Files that were left out because of an error, with the reason.
     errors: Vec<String>,
+    /// Files of the zip that are not served, and HTML that is served without being a page, by path.
+    files: Vec<ListedFile>,
+    /// Lines of `_redirects` and `_headers` that are ignored, and slugs that differ from the paths of their files.
+    notes: Vec<Note>,
     /// Paths that pages and style sheets refer to but that are not in the zip.
     missing_assets: Vec<String>,
     /// The site's previous deploy; null for none.
@@ -108,7 +124,8 @@ async fn process_deploy(
 ) -> Result<Reply<DeployResultResponse>, Problem> {
     let mut conn = store::acquire(&app.db).await?;
     let deploy = find(&call, &mut conn, id).await?;
-    let subdomain = call.subdomain(&mut conn, request.and_then(|request| request.subdomain_id)).await?;
+    let request = request.unwrap_or_default();
+    let subdomain = call.subdomain(&mut conn, request.subdomain_id).await?;
     let (zip_id, sha256) = deploy.zip.ok_or_else(|| not_ready(&deploy))?;
     if deploy.leased_until.is_some_and(|until| until > call.now) {
         return Err(already_processing());
@@ -124,9 +141,14 @@ async fn process_deploy(
     }
     drop(conn);
     let progress = Progress::default();
-    let zip = Name { account_id: call.account_id, sha256 };
+    let upload = Upload {
+        zip: Name { account_id: call.account_id, sha256 },
+        size_bytes: deploy.size_bytes,
+        root: request.root,
+        spa: request.spa,
+    };
     let work = async {
-        let site = deploys::build(&app, &call, zip, deploy.size_bytes, subdomain.id, &progress).await?;
+        let site = deploys::build(&app, &call, upload, subdomain.id, &progress).await?;
         let published = deploys::publish(&app, &call, id, zip_id, &subdomain, &site).await?;
         Ok::<_, Problem>((site, published))
     };
@@ -150,7 +172,11 @@ async fn process_deploy(
         pages_created: count("created"),
         pages_updated: count("updated"),
         assets_uploaded: assets.len(),
+        files_served: site.pages.len() + site.files.len(),
+        files_left_out: site.listed.iter().filter(|file| !file.reason.is_served()).count(),
     };
+    let mut files = site.listed;
+    files.sort_unstable();
     let stale = published.stale.into_iter().map(|page| StalePage { slug: page.slug, id: page.id });
     Ok(call.reply(DeployResultResponse {
         deploy_id: id,
@@ -159,6 +185,8 @@ async fn process_deploy(
         site_url: app.addresses.page(&subdomain.name, domain::pages::INDEX),
         stale_pages_not_in_zip: stale.collect(),
         errors: site.errors,
+        files,
+        notes: site.notes,
         missing_assets: site.missing.into_iter().collect(),
         previous_deploy_id: published.previous_id,
         stats,
@@ -185,7 +213,7 @@ fn not_ready(deploy: &Deploy) -> Problem {
 fn assets(app: &App, site: &deploys::BuiltSite) -> Vec<DeployedAsset> {
     let by_content = site.files.iter().filter(|file| file.by_content);
     let view = |file: &deploys::BuiltFile| {
-        let name = domain::deploys::paths::name_of(&file.path);
+        let name = site_path::name_of(&file.path);
         let public_url = app.addresses.asset_by_content(&hex::encode(file.blob.sha256), name);
         DeployedAsset { filename: file.path.clone(), public_url }
     };

@@ -13,7 +13,7 @@ use crate::deploys;
 
 #[derive(Debug, Serialize, JsonSchema)]
 struct DeployRollbackPage {
-    /// Path of the page on its site.
+    /// Slug of the page.
     slug: String,
     /// Id of the page.
     id: Uuid,

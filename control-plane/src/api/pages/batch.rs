@@ -207,7 +207,6 @@ async fn publish_one(
             }
         }
     }
-    let slug = page.slug.clone();
     let upsert = PageUpsert {
         id: app.rng.uuid_v7(call.now),
         folder_id: target.folder_id,
@@ -223,8 +222,9 @@ async fn publish_one(
     let upserted = upsert_page(&mut tx, account_id, upsert, app.clock.now()).await?;
     let changes = match upserted {
         UpsertOutcome::Unchanged(_) => vec![],
-        UpsertOutcome::Created(_) | UpsertOutcome::Updated(_) => {
-            vec![Change::Page { subdomain_id: subdomain.id, slug, path: None }]
+        UpsertOutcome::Created(id) | UpsertOutcome::Updated(id) => {
+            let location = store::pages::find_location(&mut tx, account_id, id).await?;
+            location.into_iter().map(Change::from).collect()
         }
     };
     app.commit(tx, changes).await?;

@@ -1,7 +1,6 @@
 //! Deletes pages. Their entries are archived; each page has its own transaction.
 
 use axum::extract::State;
-use contract::Change;
 use domain::entries::ARCHIVES_BYTES_MAX;
 use domain::scopes::Resource;
 use schemars::JsonSchema;
@@ -116,8 +115,8 @@ async fn delete_one(call: &Call<scope::PagesDelete>, app: &App, id: Uuid) -> Res
         return Err(Problem::new(Code::Conflict, detail).hint(hint));
     }
     let gone = store::pages::delete_page(&mut tx, account_id, id).await?;
-    let (subdomain_id, slug) = gone.ok_or_else(|| Problem::not_found("page"))?;
+    let location = gone.ok_or_else(|| Problem::not_found("page"))?;
     usage::release(&mut tx, account_id, Counter::Projects).await?;
-    app.commit(tx, vec![Change::Page { subdomain_id, slug, path: None }]).await?;
+    app.commit(tx, vec![location.into()]).await?;
     Ok(archived)
 }

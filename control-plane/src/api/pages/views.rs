@@ -1,7 +1,6 @@
 //! Pages in responses.
 
 use chrono::{DateTime, SecondsFormat, Utc};
-use contract::Change;
 use domain::Listed;
 use domain::entries::ENTRIES_MAX;
 use domain::pages::Content;
@@ -96,7 +95,7 @@ impl PageView {
 
 impl PageDetailView {
     fn new(app: &App, page: Page, entries: ListPage<Entry>, entries_rendered: usize) -> Self {
-        let Page { summary, subdomain_id, content } = page;
+        let Page { summary, subdomain_id, content, .. } = page;
         let Content { html, css, entry_template, metadata, .. } = content;
         let has_more_entries = entries.has_more;
         let entries = entries.rows.into_iter().map(EntryView::new).collect();
@@ -143,8 +142,7 @@ pub(super) async fn finish<S>(
 ) -> Result<WithHeaders<Reply<PageDetailView>>, Problem> {
     let page = store::pages::find_page(&mut tx, call.account_id, id).await?;
     let page = page.ok_or_else(|| Problem::not_found("page"))?;
-    let change =
-        Change::Page { subdomain_id: page.subdomain_id, slug: page.summary.slug.clone(), path: None };
+    let change = page.location().into();
     let (tag, page) = detail(&call, app, &mut tx, page).await?;
     app.commit(tx, vec![change]).await?;
     Ok(WithHeaders(tag, call.reply(page)))

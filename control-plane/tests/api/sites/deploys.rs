@@ -19,7 +19,7 @@ async fn a_zip_is_published_as_a_site() {
                 b"<title>Home</title><img src=img/a.png><link rel=stylesheet href=/s/a.css>",
             ),
             ("my-site/dist/docs/index.html", b"<a href=../>up</a><script src=../app.js></script>"),
-            ("my-site/dist/a.html", b"too short"),
+            ("my-site/dist/a.html", b"a slug is longer"),
             ("my-site/dist/img/a.png", PNG),
             ("my-site/dist/s/a.css", b"b{background:url(../img/a.png)}"),
             ("my-site/dist/app.js", b"import('./chunk.js')"),
@@ -37,21 +37,25 @@ async fn a_zip_is_published_as_a_site() {
         .iter()
         .map(|page| (page["slug"].as_str().unwrap(), page["status"].as_str().unwrap()))
         .collect();
-    assert_eq!(pages, [("docs", "created"), ("index", "created")]);
-    assert_eq!(done["pages"][0]["subdomainUrl"], format!("{}/docs", owner.site));
+    assert_eq!(pages, [("a-2", "created"), ("docs", "created"), ("index", "created")]);
+    assert_eq!(done["pages"][1]["subdomainUrl"], format!("{}/docs", owner.site));
     assert_eq!(done["siteUrl"], format!("{}/", owner.site));
-    assert_eq!(done["stats"], json!({"pagesCreated": 2, "pagesUpdated": 0, "assetsUploaded": 1}));
-    let errors = done["errors"].as_array().unwrap();
-    assert!(
-        errors.len() == 1 && errors[0].as_str().unwrap().starts_with("a.html was left out"),
-        "{errors:?}"
+    assert_eq!(
+        done["stats"],
+        json!({"pagesCreated": 3, "pagesUpdated": 0, "assetsUploaded": 1, "filesServed": 7, "filesLeftOut": 2})
     );
-    assert_eq!((&done["missingAssets"], &done["stalePagesNotInZip"]), (&json!([]), &json!([])));
+    let outside = ["my-site/__MACOSX/._x", "my-site/package.json"];
+    assert_eq!(done["files"], json!(outside.map(|path| json!({"path": path, "reason": "outside_root"}))));
+    let notes = done["notes"].as_array().unwrap();
+    assert!(notes.len() == 1 && notes[0]["reason"].as_str().unwrap().contains("slug `a-2`"), "{notes:?}");
+    for empty in ["errors", "missingAssets", "stalePagesNotInZip"] {
+        assert_eq!(done[empty], json!([]), "{empty}");
+    }
 
     let pages = owner.pages().await;
-    let home = format!("<title>Home</title><img src=\"{address}\"><link rel=stylesheet href=\"/s/a.css\">");
+    let home = format!("<title>Home</title><img src=\"{address}\"><link rel=stylesheet href=/s/a.css>");
     assert_eq!(pages["index"], (home, true));
-    assert_eq!(pages["docs"].0, "<a href=\"/\">up</a><script src=\"/app.js\"></script>");
+    assert_eq!(pages["docs"].0, "<a href=../>up</a><script src=../app.js></script>");
     assert_eq!(owner.file("s/a.css").await.unwrap(), format!("b{{background:url({address})}}"));
     assert_eq!(owner.file("chunk.js").await.unwrap(), "fetch('/none.json')");
     let (kind, bytes) = owner.api.site_file(owner.subdomain_id, "img/a.png").await.unwrap();
@@ -65,7 +69,10 @@ async fn a_second_deploy_replaces_the_first() {
     owner.deploy(&[("index.html", b"one"), ("about.html", b"about"), ("a.js", b"1"), ("b.js", b"22")]).await;
     assert_eq!(owner.stored_bytes().await, 3);
     let again = owner.deploy(&[("index.html", b"one"), ("about.html", b"new"), ("a.js", b"333")]).await;
-    assert_eq!(again["stats"], json!({"pagesCreated": 0, "pagesUpdated": 1, "assetsUploaded": 0}));
+    assert_eq!(
+        again["stats"],
+        json!({"pagesCreated": 0, "pagesUpdated": 1, "assetsUploaded": 0, "filesServed": 3, "filesLeftOut": 0})
+    );
     assert_eq!(owner.file("a.js").await.unwrap(), "333");
     assert_eq!(owner.file("b.js").await, None, "no page is left that could reference it");
     assert_eq!(owner.stored_bytes().await, 3);
@@ -175,25 +182,18 @@ async fn an_invalid_zip_publishes_nothing_and_leaves_no_referenced_blobs() {
 }
 
 #[tokio::test]
-async fn a_deploy_beyond_the_plan_publishes_nothing() {
+async fn a_file_above_the_limit_of_the_plan_is_left_out_and_reported() {
     let owner = Owner::with_plan(Plan::Free).await;
-    let names: Vec<String> = (0..11).map(|n| format!("page-{n}.html")).collect();
-    let mut files: Vec<(&str, &[u8])> = names.iter().map(|name| (name.as_str(), b"x".as_slice())).collect();
-    files.push(("a.js", b"bytes"));
-    let id = owner.uploaded(&zip_of(&files)).await;
-    let (status, problem) = owner.process(&id).await;
-    assert_eq!(
-        (status, &problem["code"], &problem["limit"]),
-        (StatusCode::FORBIDDEN, &json!("quota_exceeded"), &json!(10))
-    );
-    assert!(owner.pages().await.is_empty());
-    assert_eq!((owner.file("a.js").await, owner.stored_bytes().await), (None, 0));
-
-    // A file above the plan's limit is left out and reported.
     let large = vec![0; (2 << 20) + 1];
     let done = owner.deploy(&[("index.html", b"<img src=big.png>"), ("big.png", &large)]).await;
     assert!(done["errors"][0].as_str().unwrap().starts_with("big.png was left out"), "{done}");
     assert_eq!(done["missingAssets"], json!(["big.png"]));
+    assert_eq!(done["files"], json!([{"path": "big.png", "reason": "asset_size_limit"}]));
+    assert_eq!(
+        (&done["stats"]["filesServed"], &done["stats"]["filesLeftOut"]),
+        (&json!(1), &json!(1)),
+        "{done}"
+    );
 
     let (status, problem) =
         owner.send(Method::POST, "/api/deploy", json!({"sizeBytes": (20 << 20) + 1})).await;
@@ -320,5 +320,5 @@ async fn reported_missing_paths_are_bounded() {
     let done = owner.deploy(&[("index.html", endless.as_bytes()), ("more.html", many.as_bytes())]).await;
     let missing = done["missingAssets"].as_array().unwrap();
     assert_eq!(missing.len(), 1_000);
-    assert!(missing.iter().all(|path| path.as_str().unwrap().len() <= 1_000));
+    assert!(missing.iter().all(|path| path.as_str().unwrap().len() <= 1_024));
 }

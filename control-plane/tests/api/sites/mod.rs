@@ -5,3 +5,5 @@ mod deploy_limits;
 mod deploys;
 mod owner;
 mod publish_lock;
+mod site_rules;
+mod static_sites;

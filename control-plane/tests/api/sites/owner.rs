@@ -55,7 +55,25 @@ impl Owner {
     }
 
     pub(super) async fn process(&self, id: &str) -> (StatusCode, Value) {
-        self.send(Method::POST, &format!("/api/deploy/{id}/process"), Value::Null).await
+        self.process_with(id, Value::Null).await
+    }
+
+    pub(super) async fn process_with(&self, id: &str, body: Value) -> (StatusCode, Value) {
+        self.send(Method::POST, &format!("/api/deploy/{id}/process"), body).await
+    }
+
+    pub(super) async fn roll_back(&self, deployed: &Value) {
+        let id = deployed["deployId"].as_str().unwrap();
+        let (status, rolled_back) =
+            self.send(Method::POST, &format!("/api/deploy/{id}/rollback"), Value::Null).await;
+        assert_eq!(status, StatusCode::OK, "{rolled_back}");
+    }
+
+    /// The path of every page by slug, `None` for a page that is no file of the site.
+    pub(super) async fn paths(&self) -> BTreeMap<String, Option<String>> {
+        let mut tx = self.api.begin().await;
+        let pages = store::deploys::undo::list_pages(&mut tx, self.id, self.subdomain_id).await.unwrap();
+        pages.into_iter().map(|page| (page.slug, page.path)).collect()
     }
 
     pub(super) async fn deploy(&self, files: &[(&str, &[u8])]) -> Value {

@@ -184,7 +184,7 @@ pub async fn list_cached_items(conn: &mut Conn, account_id: Uuid) -> Result<Vec<
         query!("select site_token, subdomain_id from analytics_sites where account_id = $1", account_id)
             .fetch_all(&mut *conn)
             .await?;
-    let pages = query!("select subdomain_id, slug from pages where account_id = $1", account_id)
+    let pages = query!("select subdomain_id, slug, path from pages where account_id = $1", account_id)
         .fetch_all(conn)
         .await?;
     let hosts = hosts.into_iter().map(|host| Change::Host { host });
@@ -195,7 +195,7 @@ pub async fn list_cached_items(conn: &mut Conn, account_id: Uuid) -> Result<Vec<
     let pages = pages.into_iter().map(|row| Change::Page {
         subdomain_id: row.subdomain_id,
         slug: row.slug,
-        path: None,
+        path: row.path,
     });
     let files = std::iter::once(Change::AccountFiles { account_id });
     Ok(hosts.chain(files).chain(forms).chain(sites).chain(pages).collect())

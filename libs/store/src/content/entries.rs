@@ -1,6 +1,7 @@
 //! Entries of pages. The page counts them, so that concurrent inserts can't exceed the limit.
 
 use chrono::{DateTime, Utc};
+use contract::Change;
 use domain::entries::ENTRIES_MAX;
 use domain::{Cursor, json_bytes};
 use serde_json::Value;
@@ -31,11 +32,19 @@ pub struct Entry {
     pub created_at: DateTime<Utc>,
 }
 
-/// The location of a page with changed entries; caches of it must be invalidated.
+/// The location of a changed page; caches of it must be invalidated.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PageLocation {
     pub subdomain_id: Uuid,
     pub slug: String,
+    /// Path of the deployed file that the page shows, if any.
+    pub path: Option<String>,
+}
+
+impl From<PageLocation> for Change {
+    fn from(PageLocation { subdomain_id, slug, path }: PageLocation) -> Self {
+        Self::Page { subdomain_id, slug, path }
+    }
 }
 
 /// The result of inserting an entry.
@@ -61,7 +70,7 @@ pub async fn insert_entry(
         PageLocation,
         "update pages set entry_count = entry_count + 1
          where account_id = $1 and id = $2 and entry_template is not null and entry_count < $3
-         returning subdomain_id, slug",
+         returning subdomain_id, slug, path",
         account_id,
         entry.page_id,
         ENTRIES_MAX,
@@ -142,7 +151,7 @@ pub async fn delete_entry(
     // one sees what was committed while this one waited.
     let shown = query_as!(
         PageLocation,
-        "select subdomain_id, slug from pages where account_id = $1 and id = $2 for no key update",
+        "select subdomain_id, slug, path from pages where account_id = $1 and id = $2 for no key update",
         account_id,
         page_id,
     )
@@ -190,7 +199,7 @@ pub async fn delete_entries_of_submissions(
              returning page_id
          ), counted as (select page_id, count(*)::integer as entries from gone group by page_id)
          update pages p set entry_count = p.entry_count - c.entries from counted c where p.id = c.page_id
-         returning p.subdomain_id, p.slug",
+         returning p.subdomain_id, p.slug, p.path",
         account_id,
         submission_ids,
         &pages,

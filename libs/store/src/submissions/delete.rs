@@ -73,8 +73,7 @@ pub async fn delete_submissions_by_email(
     update_count(conn, account_id, form_id, -fewer).await?;
     resolve_duplicates(conn, account_id, form_id).await?;
     let due = publish_deletions(conn, account_id, &form, &counted, context).await?;
-    let page = |PageLocation { subdomain_id, slug }| Change::Page { subdomain_id, slug, path: None };
-    let mut changes: Vec<Change> = locations.into_iter().map(page).collect();
+    let mut changes: Vec<Change> = locations.into_iter().map(Change::from).collect();
     changes.push(Change::Form { form_id });
     let mut signals = outbox::insert_orders(conn, &[], &changes, context.traceparent, context.now).await?;
     signals.extend(due);
@@ -136,7 +135,7 @@ async fn delete_entries(conn: &mut Conn, account_id: Uuid, ids: &[Uuid]) -> Resu
                delete from page_entries where account_id = $1 and submission_id = any($2) returning page_id
            ), fewer as (select page_id, count(*) as count from gone group by page_id)
            update pages p set entry_count = entry_count - fewer.count from fewer where p.id = fewer.page_id
-           returning p.subdomain_id, p.slug"#,
+           returning p.subdomain_id, p.slug, p.path"#,
         account_id,
         ids,
     )

@@ -26,9 +26,7 @@ pub(super) async fn apply_effects(
     let mut changes = Vec::new();
     if let Some(page_id) = form.auto_entry_page_id {
         match add_entry(conn, account_id, page_id, data, context).await? {
-            Ok(PageLocation { subdomain_id, slug }) => {
-                changes.push(Change::Page { subdomain_id, slug, path: None })
-            }
+            Ok(location) => changes.push(Change::from(location)),
             Err(why) => update_entry_note(conn, account_id, data.submission_id, why).await?,
         }
     }

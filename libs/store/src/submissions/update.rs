@@ -134,10 +134,7 @@ pub async fn update_status(
         resolve_duplicates(conn, account_id, form.id).await?;
         mails::delete_mail(conn, account_id, Kind::Submission, submission.id).await?;
         let shown = entries::delete_entries_of_submissions(conn, account_id, &[submission.id]).await?;
-        let changes: Vec<Change> = shown
-            .into_iter()
-            .map(|shown| Change::Page { subdomain_id: shown.subdomain_id, slug: shown.slug, path: None })
-            .collect();
+        let changes: Vec<Change> = shown.into_iter().map(Change::from).collect();
         signals = outbox::insert_orders(conn, &[], &changes, context.traceparent, context.now).await?;
     }
     let changed = find_submission(conn, account_id, form.id, submission.id).await?;

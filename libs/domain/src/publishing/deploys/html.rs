@@ -1,4 +1,4 @@
-//! Rewrites references in a page, and extracts the title and missing paths.
+//! Rewrites the references of a page to images and fonts, and extracts the title and missing paths.
 
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeSet;
@@ -14,6 +14,8 @@ use crate::pages::MAX_HTML_BYTES;
 /// Upper bound of the parser's open elements and attributes of a page: half a megabyte of HTML can hold a quarter of a
 /// million of either.
 const PARSER_BYTES_MAX: usize = 16 << 20;
+/// Further missing paths of a page are not reported: each can have a thousand bytes.
+const MISSING_MAX: usize = 1_000;
 
 /// A rewritten page.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,7 +23,7 @@ pub struct Rewritten {
     pub html: String,
     /// Title of the page; empty if it has none.
     pub title: String,
-    /// Referenced paths that don't exist.
+    /// Referenced paths that don't exist, at most a thousand.
     pub missing: BTreeSet<String>,
 }
 
@@ -51,9 +53,6 @@ pub fn rewrite(document: &str, html: &str, links: &Links) -> Result<Rewritten, R
             in_title.set(false);
             if element.tag_name() == "title" {
                 in_title.set(title.borrow().is_empty());
-            }
-            if element.tag_name() == "base" && page.base.is_some() {
-                element.remove_attribute("href");
             }
             page.attributes(element)
         }))
@@ -183,11 +182,11 @@ impl Page<'_> {
             };
             written.extend(new.map(|new| (name, new)));
         }
+        if tag == "link" && self.leads_to_rewritten(element) {
+            // The digest of the original style sheet does not match the rewritten one.
+            element.remove_attribute("integrity");
+        }
         for (name, value) in written {
-            // A digest of the original style sheet would not match the rewritten one.
-            if tag == "link" && name == "href" && about_stylesheet(element) {
-                element.remove_attribute("integrity");
-            }
             element.set_attribute(&name, &value.replace('&', "&amp;"))?;
         }
         Ok(())
@@ -198,18 +197,27 @@ impl Page<'_> {
         match self.links.link(self.base.as_deref()?, reference, used) {
             Linked::Unchanged => None,
             Linked::Replaced(to) => Some(to),
-            Linked::Missing(to, path) => tells.then(|| {
-                self.missing.borrow_mut().insert(path);
-                to
-            }),
+            Linked::Missing(path) => {
+                let mut missing = self.missing.borrow_mut();
+                if tells && missing.len() < MISSING_MAX {
+                    missing.insert(path);
+                }
+                None
+            }
         }
+    }
+
+    fn leads_to_rewritten(&self, element: &Element<'_, '_>) -> bool {
+        let href = element.get_attribute("href").filter(|_| element.has_attribute("integrity"));
+        let href = href.map(|href| html_escape::decode_html_entities(&href).into_owned());
+        self.base.as_deref().zip(href).is_some_and(|(base, href)| self.links.is_rewritten(base, &href))
     }
 
     /// Rewrites a list such as `a.png 1x, b.png 2x`: a URL ends at white space, or at a comma after it (HTML,
     /// 4.8.4.2.1).
     fn set(&self, value: &str) -> Result<Option<String>, RewriteError> {
         let mut rest = value.trim_start_matches(|c: char| c.is_ascii_whitespace() || c == ',');
-        let mut written = String::new();
+        let (mut written, mut is_changed) = (String::new(), false);
         while !rest.is_empty() {
             let end = rest.find(|c: char| c.is_ascii_whitespace()).unwrap_or(rest.len());
             let (reference, after) = rest.split_at(end);
@@ -219,7 +227,9 @@ impl Page<'_> {
             } else {
                 after.split_once(',').unwrap_or((after, ""))
             };
-            let linked = self.link(bare, Use::Embedded, true).unwrap_or_else(|| bare.to_owned());
+            let linked = self.link(bare, Use::Embedded, true);
+            is_changed |= linked.is_some();
+            let linked = linked.as_deref().unwrap_or(bare);
             if !written.is_empty() {
                 written.push_str(", ");
             }
@@ -229,7 +239,7 @@ impl Page<'_> {
             }
             rest = next.trim_start_matches(|c: char| c.is_ascii_whitespace() || c == ',');
         }
-        Ok((!written.is_empty()).then_some(written))
+        Ok(is_changed.then_some(written))
     }
 
     fn css(&self, text: &str) -> Result<Option<String>, RewriteError> {
@@ -241,10 +251,6 @@ impl Page<'_> {
         self.is_full.set(true);
         RewriteError::TooLarge
     }
-}
-
-fn about_stylesheet(element: &Element<'_, '_>) -> bool {
-    element.get_attribute("rel").is_some_and(|rel| rel.to_ascii_lowercase().contains("stylesheet"))
 }
 
 /// Returns what an attribute contains; `None` if no reference.

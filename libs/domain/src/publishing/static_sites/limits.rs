@@ -2,20 +2,18 @@
 
 use crate::plans::Plan;
 
-pub use crate::deploys::{UNPACKED_BYTES_MAX, ZIP_BYTES_MAX};
+/// Maximum size of a zip.
+pub const ZIP_BYTES_MAX: i64 = 100 << 20;
+/// Maximum size of the unpacked files.
+pub const UNPACKED_BYTES_MAX: u64 = 500 << 20;
 
-/// Returns the maximum number of files in a zip: 2,000 on the free plan and in trials, 20,000 on paid plans.
+/// Returns the maximum number of files in a zip: 2,000 on the free plan and in trials, 20,000 on paid plans. Files that
+/// are never served don't count.
 pub fn max_files(plan: Plan) -> usize {
     match plan {
         Plan::Free => 2_000,
         Plan::Pro | Plan::Scale => 20_000,
     }
-}
-
-/// Returns the maximum size of the unpacked files: [`UNPACKED_BYTES_MAX`], and never more than is left of the plan's
-/// storage. `None` stands for unlimited storage.
-pub fn max_unpacked_bytes(storage_left: Option<u64>) -> u64 {
-    storage_left.map_or(UNPACKED_BYTES_MAX, |left| left.min(UNPACKED_BYTES_MAX))
 }
 
 #[cfg(test)]
@@ -26,13 +24,5 @@ mod tests {
     fn limits_match_the_documentation() {
         assert_eq!(Plan::ALL.map(max_files), [2_000, 20_000, 20_000]);
         assert_eq!((ZIP_BYTES_MAX, UNPACKED_BYTES_MAX), (104_857_600, 524_288_000));
-    }
-
-    #[test]
-    fn unpacked_files_fit_the_storage_left() {
-        assert_eq!(max_unpacked_bytes(None), UNPACKED_BYTES_MAX);
-        assert_eq!(max_unpacked_bytes(Some(0)), 0);
-        assert_eq!(max_unpacked_bytes(Some(1_000)), 1_000);
-        assert_eq!(max_unpacked_bytes(Some(u64::MAX)), UNPACKED_BYTES_MAX);
     }
 }

@@ -97,14 +97,15 @@ impl Redirects {
 /// Returns the text of a file of rules, without a byte order mark.
 pub(super) fn read_text(bytes: &[u8]) -> Result<&str, String> {
     if bytes.len() > FILE_BYTES_MAX {
-        let limit = FILE_BYTES_MAX / 1024;
-        return Err(format!(
-            "the file is ignored: it has {} bytes, at most {limit} KB are read",
-            bytes.len()
-        ));
+        return Err(too_large(bytes.len() as u64));
     }
     let text = std::str::from_utf8(bytes).map_err(|_| "the file is ignored: it is not UTF-8")?;
     Ok(text.strip_prefix('\u{feff}').unwrap_or(text))
+}
+
+/// Returns why a file of rules with this size is ignored.
+pub(super) fn too_large(bytes: u64) -> String {
+    format!("the file is ignored: it has {bytes} bytes, at most {} KB are read", FILE_BYTES_MAX / 1024)
 }
 
 /// Returns the rules of all valid lines, at most [`RULES_MAX`].

@@ -1,14 +1,17 @@
 //! Pages: content that an account publishes and the edge serves.
 
 mod delete;
+mod paths;
 mod read;
 mod schedule;
 mod upsert;
 mod write;
 
 pub use delete::delete_page;
+pub use paths::{PagePath, update_paths};
 pub use read::{
-    Document, Page, PageSummary, find_document, find_id_by_slug, find_page, find_short_address, list_pages,
+    Document, Page, PageSummary, find_document, find_id_by_slug, find_location, find_page,
+    find_short_address, list_pages,
 };
 pub use schedule::{find_next_due, publish_due};
 pub use upsert::{PageUpsert, UpsertOutcome, upsert_page, upsert_pages};

@@ -4,9 +4,10 @@ use chrono::{DateTime, Utc};
 use domain::pages::Content;
 use domain::rendering::Source;
 use serde_json::Value;
-use sqlx::{query, query_scalar};
+use sqlx::{query, query_as, query_scalar};
 use uuid::Uuid;
 
+use crate::entries::PageLocation;
 use crate::list_filter::list_rows;
 use crate::{Conn, Error, ListFilter};
 
@@ -15,7 +16,17 @@ use crate::{Conn, Error, ListFilter};
 pub struct Page {
     pub summary: PageSummary,
     pub subdomain_id: Uuid,
+    /// Path of the deployed file that it shows, if any.
+    pub path: Option<String>,
     pub content: Content,
+}
+
+impl Page {
+    /// Returns where it is served.
+    pub fn location(&self) -> PageLocation {
+        let (subdomain_id, slug) = (self.subdomain_id, self.summary.slug.clone());
+        PageLocation { subdomain_id, slug, path: self.path.clone() }
+    }
 }
 
 /// A page without its content, as in a list.
@@ -80,10 +91,27 @@ pub async fn find_id_by_slug(
     Ok(id)
 }
 
+/// Returns where a page of the account is served.
+pub async fn find_location(
+    conn: &mut Conn,
+    account_id: Uuid,
+    id: Uuid,
+) -> Result<Option<PageLocation>, Error> {
+    let location = query_as!(
+        PageLocation,
+        "select subdomain_id, slug, path from pages where account_id = $1 and id = $2",
+        account_id,
+        id,
+    )
+    .fetch_optional(conn)
+    .await?;
+    Ok(location)
+}
+
 /// Returns a page of the account.
 pub async fn find_page(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<Option<Page>, Error> {
     let row = query!(
-        r#"select p.id, p.folder_id, p.subdomain_id, s.name as subdomain, p.slug, p.title, p.html, p.css,
+        r#"select p.id, p.folder_id, p.subdomain_id, p.path, s.name as subdomain, p.slug, p.title, p.html, p.css,
                   p.entry_template, p.metadata, p.is_published, p.publish_at, coalesce(v.views, 0) as "views!",
                   a.slug is not null as "holds_short_address!", p.created_at, p.updated_at
            from pages p join subdomains s on s.id = p.subdomain_id
@@ -109,6 +137,7 @@ pub async fn find_page(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<Op
             updated_at: row.updated_at,
         },
         subdomain_id: row.subdomain_id,
+        path: row.path,
         content: Content {
             title: row.title,
             html: row.html,

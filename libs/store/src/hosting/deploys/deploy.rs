@@ -1,6 +1,8 @@
 //! The state of a deploy from its announcement to its rollback.
 
 use chrono::{DateTime, Utc};
+use domain::static_sites::SiteRules;
+use sqlx::types::Json;
 use sqlx::{query, query_scalar};
 use uuid::Uuid;
 
@@ -188,27 +190,39 @@ pub async fn update_progress(
     Ok(())
 }
 
-/// Marks a deploy of `files` files as published on a subdomain in place of `previous_id`. The caller must release its
-/// zip. Returns `false` if it was not in the uploaded state.
+/// A deploy that is published.
+#[derive(Debug)]
+pub struct FinishedDeploy<'a> {
+    pub id: Uuid,
+    /// The site it is published to.
+    pub subdomain_id: Uuid,
+    /// The deploy that it replaces.
+    pub previous_id: Option<Uuid>,
+    /// Number of its files.
+    pub files: i32,
+    /// What the site answers besides its files.
+    pub rules: &'a SiteRules,
+}
+
+/// Marks a deploy as published. The caller must release its zip. Returns `false` if it was not in the uploaded state.
 pub async fn finish_deploy(
     conn: &mut Conn,
     account_id: Uuid,
-    id: Uuid,
-    subdomain_id: Uuid,
-    previous_id: Option<Uuid>,
-    files: i32,
+    deploy: &FinishedDeploy<'_>,
     now: DateTime<Utc>,
 ) -> Result<bool, Error> {
+    let rules = (!deploy.rules.is_empty()).then_some(Json(deploy.rules));
     let finished = query_scalar!(
         "update deploys set status = 'processed', subdomain_id = $3, previous_id = $4, processed_at = $5,
-                            blob_id = null, leased_until = null, files_done = $6, files_total = $6
+                            blob_id = null, leased_until = null, files_done = $6, files_total = $6, rules = $7
          where account_id = $1 and id = $2 and status = 'uploaded' returning id",
         account_id,
-        id,
-        subdomain_id,
-        previous_id,
+        deploy.id,
+        deploy.subdomain_id,
+        deploy.previous_id,
         now,
-        files,
+        deploy.files,
+        rules as _,
     )
     .fetch_optional(conn)
     .await?;

@@ -16,6 +16,8 @@ pub struct DeployFile {
     pub content_type: String,
     /// Whether it also has a URL by its digest.
     pub by_content: bool,
+    /// Why an HTML file is served without a page; `None` for other files.
+    pub reason: Option<String>,
 }
 
 /// The deploy that a site serves its files from.
@@ -92,10 +94,11 @@ pub async fn insert_files(
     let sizes: Vec<i64> = files.iter().map(|file| file.size_bytes).collect();
     let kinds: Vec<String> = files.iter().map(|file| file.content_type.clone()).collect();
     let by_content: Vec<bool> = files.iter().map(|file| file.by_content).collect();
+    let reasons: Vec<Option<&str>> = files.iter().map(|file| file.reason.as_deref()).collect();
     query!(
-        "insert into deploy_files (deploy_id, path, blob_id, size_bytes, content_type, by_content)
+        "insert into deploy_files (deploy_id, path, blob_id, size_bytes, content_type, by_content, reason)
          select d.id, f.* from deploys d,
-             unnest($3::text[], $4::uuid[], $5::bigint[], $6::text[], $7::boolean[]) f
+             unnest($3::text[], $4::uuid[], $5::bigint[], $6::text[], $7::boolean[], $8::text[]) f
          where d.account_id = $1 and d.id = $2",
         account_id,
         deploy_id,
@@ -104,6 +107,7 @@ pub async fn insert_files(
         &sizes,
         &kinds,
         &by_content,
+        &reasons as _,
     )
     .execute(conn)
     .await?;
@@ -118,7 +122,7 @@ pub async fn list_files(
 ) -> Result<Vec<DeployFile>, Error> {
     let files = query_as!(
         DeployFile,
-        "select f.path, f.blob_id, f.size_bytes, f.content_type, f.by_content
+        "select f.path, f.blob_id, f.size_bytes, f.content_type, f.by_content, f.reason
          from deploy_files f join deploys d on d.id = f.deploy_id
          where d.account_id = $1 and d.id = $2 order by f.path",
         account_id,

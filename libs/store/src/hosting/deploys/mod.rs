@@ -5,6 +5,6 @@ pub mod files;
 pub mod undo;
 
 pub use deploy::{
-    Deploy, Status, count_open, delete_abandoned, find_deploy, finish_deploy, insert_deploy, lease_deploy,
-    update_progress, update_rolled_back, update_uploaded,
+    Deploy, FinishedDeploy, Status, count_open, delete_abandoned, find_deploy, finish_deploy, insert_deploy,
+    lease_deploy, update_progress, update_rolled_back, update_uploaded,
 };
