@@ -166,6 +166,27 @@ async fn a_page_of_one_element_or_one_attribute_stays_small() {
 }
 
 #[tokio::test]
+async fn a_zip_of_as_many_entries_as_allowed_stays_small() {
+    let name = "n".repeat(100);
+    let mut zip = ZipWriter::new(Cursor::new(Vec::new()));
+    for n in 0..39_990 {
+        let folder = if n % 2 == 0 { "node_modules" } else { ".git" };
+        zip.start_file(format!("{folder}/{name}{n}"), SimpleFileOptions::default()).unwrap();
+    }
+    for name in ["package.json", "dist/index.html"] {
+        zip.start_file(name, SimpleFileOptions::default()).unwrap();
+        zip.write_all(b"x").unwrap();
+    }
+    let zip = zip.finish().unwrap().into_inner();
+    let done = deploy(Plan::Pro, &zip).await;
+    done.check_peak();
+    assert_eq!(
+        (&done.result["stats"]["filesServed"], &done.result["stats"]["filesLeftOut"]),
+        (&json!(1), &json!(39_991))
+    );
+}
+
+#[tokio::test]
 async fn files_of_the_largest_allowed_size_are_never_whole_in_memory() {
     let mut zip = ZipWriter::new(Cursor::new(Vec::new()));
     zip.start_file("index.html", SimpleFileOptions::default()).unwrap();

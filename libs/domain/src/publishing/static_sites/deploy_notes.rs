@@ -10,12 +10,13 @@ pub const NOTES_MAX: usize = 1_000;
 /// Maximum number of characters of a line or name that a note repeats.
 const SHOWN_CHARS_MAX: usize = 120;
 
-/// A note of a deploy. A line that has one is ignored; all other lines work.
+/// A note of a deploy. A line of rules that has one is ignored; all other lines work.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "DeployNote")]
 pub struct Note {
     /// Path of the file in the site, such as `_redirects`.
     pub file: String,
-    /// Number of the line, from 1, where the note is about one line.
+    /// Number of the line, from 1; absent if the note is about the whole file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line: Option<usize>,
     /// What was ignored or changed, and what to do.

@@ -13,6 +13,7 @@ const SECRETS: [&str; 7] = [".git", ".svn", ".hg", ".ssh", ".aws", ".npmrc", ".h
 /// Why a file of a zip is not served, or is served without being a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
+#[schemars(rename = "DeployFileReason")]
 pub enum Reason {
     /// Lies outside the site's root folder. Not served.
     OutsideRoot,

@@ -34,11 +34,11 @@ pub struct PlanOptions<'a> {
 
 /// A file that is not served, or that is HTML without a page.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
+#[schemars(rename = "DeployListedFile")]
 pub struct ListedFile {
     /// Path of the file in the site; of a file outside its root, the path in the zip.
     pub path: String,
-    /// Why it is not served, or has no page. Files with `too_large`, `project_limit` and `unsupported` are served at
-    /// their paths.
+    /// Why it is not served, or has no page.
     pub reason: Reason,
 }
 
