@@ -22,7 +22,7 @@ pub(super) struct DeployView {
     subdomain_id: Option<Uuid>,
     /// Number of files processed so far.
     files_done: i32,
-    /// Number of files in the zip; 0 until they are counted.
+    /// Number of files of the site; 0 until they are counted.
     files_total: i32,
     /// The site's previous deploy; null for none.
     previous_deploy_id: Option<Uuid>,

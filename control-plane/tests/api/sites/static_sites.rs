@@ -226,6 +226,22 @@ async fn pages_exchange_their_paths_and_a_rollback_returns_them() {
 }
 
 #[tokio::test]
+async fn pages_of_earlier_versions_get_their_paths_with_the_next_deploy() {
+    let owner = Owner::with_plan(Plan::Pro).await;
+    let zip: [(&str, &[u8]); 2] = [("index.html", b"x"), ("Docs/Über uns.html", b"about")];
+    owner.deploy(&zip).await;
+    owner.api.execute("update pages set path = null").await.unwrap();
+    let done = owner.deploy(&zip).await;
+    let statuses: Vec<_> = done["pages"].as_array().unwrap().iter().map(|page| &page["status"]).collect();
+    assert_eq!((statuses, &done["notes"]), (vec![&json!("unchanged"); 2], &json!([])));
+    let paths = owner.paths().await;
+    assert_eq!(paths["docs/-ber-uns"].as_deref(), Some("Docs/Über uns.html"));
+    owner.roll_back(&done).await;
+    assert!(owner.paths().await.values().all(Option::is_none), "as before the deploy");
+    assert!(owner.pages().await.values().all(|(_, is_published)| *is_published));
+}
+
+#[tokio::test]
 async fn a_page_that_the_api_creates_during_a_deploy_is_not_overwritten() {
     let owner = Owner::with_plan(Plan::Pro).await;
     let zip = zip_of(&[("About.html", b"upper"), ("about.html", b"lower")]);
