@@ -3,7 +3,8 @@
 //! `/x` is the file `x`, else `x.html`, else a redirect to `/x/` if `x/index.html` exists. `/x/` is `x/index.html`,
 //! else a redirect to `/x` if that answers. The rule is split in two, so that one query finds all files it needs.
 
-use super::site_path::{RequestPath, address_of, folder_address, folder_of};
+use super::site_path::{RequestPath, address_of, folder_address, folder_of, name_of};
+use crate::pages;
 
 /// File that answers a folder.
 pub const INDEX_FILE: &str = "index.html";
@@ -61,6 +62,58 @@ pub fn not_found_candidates(request: &RequestPath) -> Vec<String> {
     }
     found.push(NOT_FOUND_FILE.to_owned());
     found
+}
+
+/// Returns the address at which sites list a file: without `index.html` and without `.html`.
+pub fn listed_address(path: &str) -> String {
+    match (path.strip_suffix(INDEX_FILE), path.strip_suffix(".html")) {
+        (Some(folder), _) if folder.is_empty() || folder.ends_with('/') => {
+            folder_address(folder.trim_end_matches('/'))
+        }
+        (_, Some(stem)) if !stem.is_empty() && !stem.ends_with('/') => address_of(stem),
+        _ => address_of(path),
+    }
+}
+
+/// Returns whether a file may answer addresses other than its own, if no rule says so.
+pub fn is_fallback(path: &str) -> bool {
+    path == INDEX_FILE || path == FALLBACK_FILE || name_of(path) == NOT_FOUND_FILE
+}
+
+/// Slugs of the pages that an address may mean.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PageSlugs {
+    /// The slug at its own address.
+    pub own: Option<String>,
+    /// The slug that the address redirects to, if a page that the API made has it.
+    pub canonical: Option<String>,
+}
+
+/// Returns the slugs of the pages that an address may mean.
+pub fn slugs_at(request: &RequestPath) -> PageSlugs {
+    let address = request.address();
+    // The page `index` is at `/`.
+    let own = pages::slug_at(&address).filter(|slug| *slug != pages::INDEX || request.is_root());
+    PageSlugs { own: own.map(str::to_owned), canonical: pages::canonical_slug(&address).map(str::to_owned) }
+}
+
+/// Returns all addresses whose answer changes with a page: those that mean its slug, and those that mean the file it
+/// shows. Beyond these it answers only as a fallback and by rules.
+pub fn addresses_of_page(slug: &str, path: Option<&str>) -> Vec<String> {
+    let mut addresses = vec![pages::path_of(slug)];
+    for suffix in ["", ".html", "/index", "/index.html"] {
+        addresses.extend([format!("/{slug}{suffix}"), format!("/{slug}{suffix}/")]);
+    }
+    if let Some(path) = path {
+        let stem = path.strip_suffix(".html");
+        let folder = (name_of(path) == INDEX_FILE).then(|| folder_of(path));
+        for path in [Some(path), stem, folder].into_iter().flatten() {
+            addresses.extend([address_of(path), folder_address(path)]);
+        }
+    }
+    addresses.sort_unstable();
+    addresses.dedup();
+    addresses
 }
 
 #[cfg(test)]
@@ -134,6 +187,43 @@ mod tests {
         );
     }
 
+    #[test]
+    fn sites_list_pages_without_index_and_extension() {
+        for (path, address) in [
+            ("index.html", "/"),
+            ("docs/index.html", "/docs/"),
+            ("my-index.html", "/my-index"),
+            ("a b.html", "/a%20b"),
+            ("v1.2.html", "/v1.2"),
+            ("a.htm", "/a.htm"),
+            (".html", "/.html"),
+            ("a/.html", "/a/.html"),
+        ] {
+            assert_eq!(listed_address(path), address);
+            assert_eq!(answer(&[path], address), path);
+        }
+    }
+
+    #[test]
+    fn an_address_means_its_slug_or_redirects_to_another() {
+        let slugs = |sent: &str| {
+            let found = slugs_at(&request(sent));
+            (found.own.unwrap_or_default(), found.canonical.unwrap_or_default())
+        };
+        for (sent, own, canonical) in [
+            ("/", "index", ""),
+            ("/index", "", "index"),
+            ("/about", "about", ""),
+            ("/about/", "", "about"),
+            ("/about.html", "", "about"),
+            ("/%61bout", "about", ""),
+            ("/docs/index", "docs/index", "docs"),
+            ("/About", "", ""),
+        ] {
+            assert_eq!(slugs(sent), (own.to_owned(), canonical.to_owned()), "{sent}");
+        }
+    }
+
     /// The rule as its documentation says it, over the texts of addresses.
     fn described(files: &BTreeSet<String>, sent: &str) -> String {
         let has = |path: &str| files.contains(path.trim_start_matches('/'));
@@ -180,6 +270,22 @@ mod tests {
             let names: Vec<&str> = files.iter().map(String::as_str).collect();
             for file in &files {
                 prop_assert_eq!(&answer(&names, &address_of(file)), file);
+            }
+        }
+
+        #[test]
+        fn a_page_changes_no_address_besides_those_listed(
+            slug in "(aa|ab|index)(/(a|index)){0,2}",
+            path in prop::option::of("(aa|ab|index|a b)(/(a|index)){0,2}(\\.html|\\.htm)?"),
+            sent in "(/(aa|ab|a|a b|index)){0,4}(\\.html?)?/?",
+        ) {
+            let request = RequestPath::parse(&format!("/{sent}")).unwrap();
+            let slugs = slugs_at(&request);
+            let by_slug = [slugs.own, slugs.canonical].iter().flatten().any(|one| *one == slug);
+            let by_path = path.as_ref().is_some_and(|path| candidates(&request).contains(path));
+            if by_slug || by_path {
+                let listed = addresses_of_page(&slug, path.as_deref());
+                prop_assert!(listed.contains(&request.address()), "{} {:?}", sent, listed);
             }
         }
     }

@@ -28,7 +28,7 @@ use super::site_path::{self, RequestPath};
 use loops::Chains;
 
 pub use query::RequestQuery;
-pub use rule::{Rule, RuleMatch};
+pub use rule::{Rule, RuleMatch, with_forwarded_query};
 
 /// Name of the file, at the site's root.
 pub const FILE: &str = "_redirects";
@@ -77,6 +77,17 @@ impl Redirects {
     /// Returns the first match of the rules for addresses without a file.
     pub fn after_files(&self, request: &RequestPath, query: &RequestQuery<'_>) -> Option<RuleMatch> {
         self.first_match(request, query, false)
+    }
+
+    /// Returns whether the query may decide which rule matches a request. If not, a redirect for a request with a query
+    /// is that for one without, plus the query ([`with_forwarded_query`]).
+    pub fn reads_query(&self, request: &RequestPath) -> bool {
+        let mut reading = self.rules.iter().filter(|rule| rule.reads_query()).peekable();
+        if reading.peek().is_none() {
+            return false;
+        }
+        let subject = Subject::new(request);
+        reading.any(|rule| rule.matches_path(&subject))
     }
 
     fn first_match(

@@ -8,6 +8,7 @@
 use super::address::{self, FALLBACK_FILE, FileAt, INDEX_FILE};
 use super::redirects::{Redirects, RequestQuery, RuleMatch};
 use super::site_path::{self, RequestPath, address_of};
+use crate::pages;
 
 /// The rules of one site.
 #[derive(Debug, Clone, Copy)]
@@ -25,6 +26,9 @@ pub enum PageAt<'a> {
     Deployed(&'a str),
     /// A page that the API made.
     Made,
+    /// A page that the API made with this slug, which the request means and which has another address: `/x.html` for
+    /// the page at `/x`.
+    MadeAt(&'a str),
 }
 
 /// What a request answers.
@@ -96,6 +100,7 @@ impl Resolver<'_> {
         match page {
             Some(PageAt::Deployed(path)) => return moved(&address_of(path), &parsed),
             Some(PageAt::Made) => return Resolution::Page,
+            Some(PageAt::MadeAt(slug)) => return moved(&pages::path_of(slug), &parsed),
             None => {}
         }
         if let Some(rule) = self.redirects.after_files(request, &parsed) {
@@ -195,6 +200,14 @@ mod tests {
     }
 
     #[test]
+    fn a_page_of_the_api_redirects_to_its_address() {
+        let page = Some(PageAt::MadeAt("about"));
+        assert_eq!(resolved("/* /x 302", true, &["index.html"], page, "/about.html?a"), "308 /about?a");
+        assert_eq!(resolved("", false, &["about.html"], page, "/about.html"), "200 about.html");
+        assert_eq!(resolved("", false, &[], Some(PageAt::MadeAt("index")), "/index"), "308 /");
+    }
+
+    #[test]
     fn rewrites_answer_with_files_of_the_site() {
         let files = ["app/index.html", "en/404.html", "404.html"];
         let rules = "/app/* /app/ 200\n/en/* /en/404.html 404\n/gone/* /missing 200\n/out/* /../x 200";
@@ -234,6 +247,7 @@ mod tests {
         match page {
             Some(PageAt::Deployed(path)) => return format!("308 /{path}"),
             Some(PageAt::Made) => return "Page".to_owned(),
+            Some(PageAt::MadeAt(slug)) => return format!("308 /{slug}"),
             None => {}
         }
         if has("200.html") {
@@ -253,7 +267,9 @@ mod tests {
         fn every_request_resolves_as_described(
             files in prop::collection::btree_set("(a|b|404|200|index)(/(a|b|404|index)){0,2}(\\.html)?", 0..10),
             spa: bool,
-            page in prop::option::of(prop_oneof![Just(PageAt::Made), Just(PageAt::Deployed("B.html"))]),
+            page in prop::option::of(prop_oneof![
+                Just(PageAt::Made), Just(PageAt::MadeAt("bb")), Just(PageAt::Deployed("B.html"))
+            ]),
             sent in "(/(a|b|c)(\\.html)?){1,3}/?|/",
         ) {
             let names: Vec<&str> = files.iter().map(String::as_str).collect();

@@ -127,6 +127,17 @@ impl Rule {
         self.from.matches(subject) && (self.conditions.is_empty() || self.result(subject, query).is_some())
     }
 
+    /// Returns whether the query may decide if the rule matches: it has conditions, or redirects to a query of its own,
+    /// which may be that of the request.
+    pub(super) fn reads_query(&self) -> bool {
+        !self.conditions.is_empty() || (!is_rewrite(self.text.status) && self.text.to.contains('?'))
+    }
+
+    /// Returns whether the path matches.
+    pub(super) fn matches_path(&self, subject: &Subject) -> bool {
+        self.from.matches(subject)
+    }
+
     /// Returns the only path that the rule matches, if it has no placeholder and no `*` in its path.
     pub(super) fn fixed_path(&self) -> Option<String> {
         self.from.fixed_path()
@@ -207,6 +218,11 @@ fn check_status(status: u16, target: &Target) -> Result<(), String> {
         }
         _ => Err(format!("the status {status} is not supported: use 200, 301, 302, 307, 308 or 404")),
     }
+}
+
+/// Returns a redirect's location for a request with this query, from that for a request without one.
+pub fn with_forwarded_query(location: String, query: &str) -> String {
+    if query.is_empty() { location } else { with_query(location, &RequestQuery::new(query).forwarded(&[])) }
 }
 
 /// Adds the forwarded query, unless the target has its own.

@@ -290,7 +290,40 @@ fn rules_are_stored_as_json() {
     assert!(serde_json::from_str::<Redirects>(forged).is_err());
 }
 
+#[test]
+fn a_rule_reads_the_query_if_that_decides_whether_it_matches() {
+    let request = RequestPath::parse("/x").unwrap();
+    for (text, reads) in [
+        ("/x /y", false),
+        ("/x https://example.com/#a?b", true),
+        ("/x a=b /y", true),
+        ("/x a=:a /y 200", true),
+        ("/x /y?a=b", true),
+        ("/x /y?a=b 200", false),
+        ("/z a=b /y", false),
+        ("/* a=b /y", true),
+    ] {
+        assert_eq!(redirects(text, &[]).0.reads_query(&request), reads, "{text}");
+    }
+}
+
 proptest! {
+    #[test]
+    fn a_location_without_a_query_gives_that_with_one(
+        to in "(/a|/x|/:splat|https://e\\.x/:splat)(#f)?",
+        sent in "/x(/[a-c/]{0,4})?",
+        query in "(a|b|=|&|%20| |\"){0,8}",
+    ) {
+        let (rules, _) = redirects(&format!("/x/* {to} 302"), &[]);
+        let request = RequestPath::parse(&sent).unwrap();
+        prop_assert!(!rules.reads_query(&request));
+        let found = |query| match rules.after_files(&request, &RequestQuery::new(query)) {
+            Some(RuleMatch::Redirect { location, .. }) => Some(location),
+            _ => None,
+        };
+        prop_assert_eq!(found("").map(|location| with_forwarded_query(location, &query)), found(&query));
+    }
+
     #[test]
     fn no_line_and_no_request_leaves_the_host(
         to in "/(:splat|:a|:q|/|x|%2f|\\.|\\?|#|@|:){0,6}",
