@@ -27,12 +27,11 @@ pub(crate) async fn listen(state: EdgeState, check: Check, shutdown: Shutdown) -
             BusEvent::Message(Signal::OutboxFilled | Signal::DeliveriesDue { .. }) => {}
             BusEvent::Lagged => {
                 state.sites.invalidate_all();
-                state.pages.invalidate_all();
+                state.answers.invalidate_all();
                 state.short_urls.invalidate_all();
                 state.sitemaps.invalidate_all();
                 state.forms.invalidate_all();
                 state.assets.invalidate_all();
-                state.files.invalidate_all();
                 limit_age(&state, None);
             }
             BusEvent::Disconnected => limit_age(&state, Some(MAX_AGE_WITHOUT_SIGNALS)),
@@ -43,32 +42,29 @@ pub(crate) async fn listen(state: EdgeState, check: Check, shutdown: Shutdown) -
 
 fn limit_age(state: &EdgeState, limit: Option<Duration>) {
     state.sites.limit_age(limit);
-    state.pages.limit_age(limit);
+    state.answers.limit_age(limit);
     state.short_urls.limit_age(limit);
     state.sitemaps.limit_age(limit);
     state.forms.limit_age(limit);
     state.assets.limit_age(limit);
-    state.files.limit_age(limit);
 }
 
 /// Invalidates the entries that a change affects.
 pub(crate) fn apply(state: &EdgeState, change: Change) {
     match change {
-        Change::Page { subdomain_id, slug, path: _ } => {
+        Change::Page { subdomain_id, slug, path } => {
             state.short_urls.invalidate(&slug);
-            state.pages.remove(subdomain_id, &slug);
+            state.answers.remove_page(subdomain_id, &slug, path.as_deref());
             state.sitemaps.invalidate(subdomain_id);
         }
         Change::Host { host } => state.sites.remove(&host),
-        Change::SubdomainGone { subdomain_id } => {
-            state.pages.remove_site(subdomain_id);
-            state.files.remove_site(subdomain_id);
-        }
+        Change::SubdomainGone { subdomain_id } => state.answers.remove_site(subdomain_id),
         Change::Asset { asset_id } => state.assets.remove(asset_id),
         Change::Site { subdomain_id } => {
-            state.files.invalidate_site(subdomain_id);
+            // The hosts have the rules of the deploy.
+            state.sites.invalidate_site(subdomain_id);
             // The rollback of a deploy may have removed pages.
-            state.pages.remove_site(subdomain_id);
+            state.answers.remove_site(subdomain_id);
             state.sitemaps.invalidate(subdomain_id);
             state.short_urls.invalidate_all();
             state.assets.invalidate_absent();
@@ -79,7 +75,7 @@ pub(crate) fn apply(state: &EdgeState, change: Change) {
             state.results.remove(form_id);
         }
         Change::AnalyticsSite { subdomain_id, .. } => {
-            subdomain_id.into_iter().for_each(|id| state.pages.invalidate_site(id));
+            subdomain_id.into_iter().for_each(|id| state.answers.invalidate_site(id));
         }
     }
 }

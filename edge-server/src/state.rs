@@ -18,12 +18,12 @@ use crate::forms::form_cache::FormCache;
 use crate::forms::pages::renderer::FormRenderer;
 use crate::forms::result_cache::ResultCache;
 use crate::inner_services::InnerServices;
+use crate::sites::answers::answer_cache::AnswerCache;
 use crate::sites::files::assets::AssetCache;
 use crate::sites::files::file_body::FileBodyCache;
-use crate::sites::files::site_files::FileCache;
 use crate::sites::page_response::PageResponder;
 use crate::sites::page_views::PageViews;
-use crate::sites::pages::page_cache::PageCache;
+use crate::sites::pages::compressor::Compressor;
 use crate::sites::short_url_cache::ShortUrlCache;
 use crate::sites::site_cache::SiteCache;
 use crate::sites::sitemaps::SitemapCache;
@@ -42,7 +42,7 @@ pub(crate) struct StateInner {
     /// Publishes and receives invalidations.
     pub(crate) bus: cache::Bus<Signal>,
     pub(crate) sites: SiteCache,
-    pub(crate) pages: PageCache,
+    pub(crate) answers: AnswerCache,
     pub(crate) short_urls: ShortUrlCache,
     pub(crate) sitemaps: SitemapCache,
     pub(crate) page_responder: PageResponder,
@@ -53,7 +53,6 @@ pub(crate) struct StateInner {
     pub(crate) admission: Admission,
     pub(crate) submission_rate: SubmissionRate,
     pub(crate) assets: AssetCache,
-    pub(crate) files: FileCache,
     pub(crate) file_bodies: FileBodyCache,
     pub(crate) blobs: blobs::Blobs,
     pub(crate) upload_urls: UploadUrls,
@@ -89,12 +88,18 @@ impl EdgeState {
         let lookups = ReadPool::connect(&config.store, config.cache.lookup_connections)?;
         let blobs = blobs::Blobs::connect(&config.blobs)?;
         let rng = Rng::system();
-        let cpu = CpuWork::new();
+        let (cpu, compressor) = (CpuWork::new(), Compressor::new());
         let bus = cache::Bus::connect(&config.redis.url, &config.redis.prefix)?;
         let key = MasterKey::of_secret(token.as_bytes());
         Ok(Self(Arc::new(StateInner {
             sites: SiteCache::new(lookups.clone(), &config.cache),
-            pages: PageCache::new(lookups.clone(), &config.cache, cpu.clone()),
+            answers: AnswerCache::new(
+                lookups.clone(),
+                &config.cache,
+                blobs.clone(),
+                cpu.clone(),
+                compressor.clone(),
+            ),
             short_urls: ShortUrlCache::new(lookups.clone(), &config.cache),
             sitemaps: SitemapCache::new(lookups.clone(), &config.cache, cpu.clone()),
             page_responder: PageResponder::new(PageViews::new(lookups.clone())),
@@ -108,8 +113,7 @@ impl EdgeState {
             )?,
             results: ResultCache::new(),
             assets: AssetCache::new(lookups.clone(), &config.cache),
-            files: FileCache::new(lookups.clone(), &config.cache),
-            file_bodies: FileBodyCache::new(blobs.clone(), config.cache.max_file_bytes),
+            file_bodies: FileBodyCache::new(blobs.clone(), config.cache.max_file_bytes, compressor),
             blobs,
             upload_urls: UploadUrls::new(token.as_bytes()),
             uploads: config.uploads.clone(),

@@ -12,7 +12,11 @@ pub(crate) static X_CACHE: HeaderName = HeaderName::from_static("x-cache");
 static X_ROBOTS_TAG: HeaderName = HeaderName::from_static("x-robots-tag");
 static ORIGIN_AGENT_CLUSTER: HeaderName = HeaderName::from_static("origin-agent-cluster");
 
+/// `X-Robots-Tag` of sites of unclaimed accounts.
+pub(crate) const NOINDEX: &str = "noindex";
+
 /// The constant headers of a kind of response.
+#[derive(Debug)]
 pub(crate) struct HeaderTemplate {
     /// All headers. Those that vary are empty, and `x-cache` is a hit.
     pub(crate) headers: HeaderMap,
@@ -40,7 +44,8 @@ static PAGE_TEMPLATES: LazyLock<[HeaderTemplate; 8]> = LazyLock::new(|| {
     std::array::from_fn(|at| HeaderTemplate::new(page_headers(at & 1 != 0, at & 2 != 0, at & 4 != 0)))
 });
 
-fn page_headers(with_body: bool, is_encoded: bool, is_claimed: bool) -> HeaderMap {
+/// Returns the headers of a page. Those that vary are empty.
+pub(crate) fn page_headers(with_body: bool, is_encoded: bool, is_claimed: bool) -> HeaderMap {
     let text = HeaderValue::from_static;
     let mut headers = HeaderMap::new();
     if with_body {
@@ -57,7 +62,7 @@ fn page_headers(with_body: bool, is_encoded: bool, is_claimed: bool) -> HeaderMa
     headers.insert(&X_CACHE, text(CacheStatus::Hit.as_str()));
     headers.insert(&X_REQUEST_ID, text(""));
     if !is_claimed {
-        headers.insert(&X_ROBOTS_TAG, text("noindex"));
+        headers.insert(&X_ROBOTS_TAG, text(NOINDEX));
     }
     headers
 }

@@ -1,5 +1,6 @@
 //! Sites: classifies hosts, looks up and sends pages and files, and counts page views.
 
+pub(crate) mod answers;
 mod cache_status;
 pub(crate) mod classify_host;
 pub(crate) mod connection_cache;

@@ -1,4 +1,4 @@
-//! Looks up the page for a request.
+//! Looks up what a request answers.
 //!
 //! [`find_cached`] is the shortest path: it neither waits nor queries Postgres or Redis. It returns `None` for every request
 //! that is not a plain cache hit; the caller then takes the long path, which decides everything anew. The fast path and
@@ -10,9 +10,13 @@ use std::time::Instant;
 
 use axum::response::Response;
 use cache::Served;
+use domain::static_sites::site_path::{RequestPath, is_reserved};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
+use store::site_addresses::FoundFile;
 use store::subdomains::Site;
 
+use super::answers::address_headers::AddressHeaders;
+use super::answers::answer::{Answer, Resolved};
 use super::cache_status::CacheStatus;
 use super::classify_host::{HostKind, SiteHost, classify_host, normalized_host};
 use super::connection_cache::ConnectionCache;
@@ -20,6 +24,7 @@ use super::error_responses::{lookup_failed, not_found, plain_error};
 use super::files::assets;
 use super::page_response::{FoundPage, WholeResponse};
 use super::pages::encodings::Accepted;
+use super::sitemaps;
 use crate::page_request::PageRequest;
 use crate::request_id::request_id;
 use crate::state::EdgeState;
@@ -31,12 +36,6 @@ pub(crate) fn find_cached(
     request: &PageRequest<'_>,
     now: Instant,
 ) -> Option<FoundPage> {
-    let slug = match request.path {
-        "/" => domain::pages::INDEX,
-        // The index page's path is `/`.
-        "/index" => return None,
-        path => path.strip_prefix('/')?,
-    };
     let (raw_host, cached) = (request.host, &mut cache.site);
     let is_current = |site: &_| state.sites.is_current(site, now);
     if !cached.as_ref().is_some_and(|site| *site.host == *raw_host && is_current(site)) {
@@ -46,19 +45,28 @@ pub(crate) fn find_cached(
     if site.suspended || site.moved_to.is_some() {
         return None;
     }
-    let page = state.pages.peek(site.subdomain_id, slug, now)??;
-    Some(FoundPage { page, is_claimed: site.claimed, cache_status: CacheStatus::Hit })
+    let cached = state.answers.peek(site, request.path, now)?;
+    let Answer::Page(page) = cached.answer else { return None };
+    let (is_claimed, headers) = (site.claimed, cached.headers);
+    Some(FoundPage { page, is_claimed, headers, cache_status: CacheStatus::Hit })
 }
 
-/// Returns the page for a request, loading it if necessary. `None` if the response is anything but a page.
+/// Returns the page for a request, loading it if necessary. `None` if the response is anything but a page with the
+/// status 200.
 pub(crate) async fn find(state: &EdgeState, request: &PageRequest<'_>) -> Option<FoundPage> {
-    let slug = domain::pages::slug_at(request.path).filter(|_| request.path != "/index")?;
+    let path = RequestPath::parse(request.path).filter(|path| !is_reserved(path.path()))?;
     let host = site_host(state, request.host)?;
     if host == SiteHost::Subdomain(assets::NAME) {
         return None;
     }
-    let (site, page) = find_page_of_host(state, host, slug).await.ok()?;
-    if site.moved_to.is_some() { None } else { Some(page) }
+    let site = find_site(state, host).await.ok()?;
+    if site.value.moved_to.is_some() {
+        return None;
+    }
+    match find_answer(state, &site, &path, request.query).await.ok()? {
+        FoundAnswer::Page(page, 200) => Some(page),
+        _ => None,
+    }
 }
 
 /// Returns the response to a request that hyper has parsed, if its page is cached.
@@ -84,15 +92,20 @@ pub(super) fn respond(
     response.into_response(request_id(headers, &state.rng))
 }
 
-/// Returns the page with a slug of the site at a host. The error is the response to send instead.
+/// Returns the page with a slug of the site at a host, at whichever address the site shows it, and without headers that
+/// the site sets. The error is the response to send instead.
 pub(super) async fn find_page_of_host(
     state: &EdgeState,
     host: SiteHost<'_>,
     slug: &str,
 ) -> Result<(Arc<Site>, FoundPage), Response> {
     let site = find_site(state, host).await?;
-    let page = find_page(state, &site, slug).await?.ok_or_else(not_found)?;
-    Ok((site.value, page))
+    let Served { value, stale, hit } =
+        state.answers.page_with_slug(&site.value, slug).await.map_err(lookup_failed)?;
+    let page = value.ok_or_else(not_found)?;
+    let cache_status = status_of(&site, stale, hit);
+    let is_claimed = site.value.claimed;
+    Ok((site.value, FoundPage { page, is_claimed, headers: None, cache_status }))
 }
 
 /// Returns the site at a host. The error is the response to send instead.
@@ -106,20 +119,44 @@ pub(super) async fn find_site(state: &EdgeState, host: SiteHost<'_>) -> Result<S
     Ok(Served { value: site, stale, hit })
 }
 
-/// Returns the page with a slug. It is stale if the site is.
-pub(super) async fn find_page(
+/// What an address of a site answers.
+pub(super) enum FoundAnswer {
+    /// A page, with the status 200 or 404.
+    Page(FoundPage, u16),
+    /// A file, with the status 200 or 404 and the headers that the site sets.
+    File(Arc<FoundFile>, u16, Option<Arc<AddressHeaders>>),
+    /// A redirect to this `Location`.
+    Redirect(Arc<str>, u16),
+    /// Only what is generated for every site.
+    NotFound,
+}
+
+/// Returns what a request answers. A page is stale if the site is. The error is the response to send instead.
+pub(super) async fn find_answer(
     state: &EdgeState,
     site: &Served<Arc<Site>>,
-    slug: &str,
-) -> Result<Option<FoundPage>, Response> {
+    request: &RequestPath,
+    query: &str,
+) -> Result<FoundAnswer, Response> {
     let Served { value, stale, hit } =
-        state.pages.find(site.value.subdomain_id, slug).await.map_err(lookup_failed)?;
-    let is_stale = stale || site.stale;
-    Ok(value.map(|page| FoundPage {
-        page,
-        is_claimed: site.value.claimed,
-        cache_status: CacheStatus::of(&Served { value: (), stale: is_stale, hit }),
-    }))
+        state.answers.find(&site.value, request, query).await.map_err(lookup_failed)?;
+    let Resolved { answer, status, headers, is_elsewhere } = value;
+    Ok(match answer {
+        // A fallback for visitors is no `robots.txt`.
+        Answer::Page(_) if is_elsewhere && sitemaps::is_generated(request.path()) => FoundAnswer::NotFound,
+        Answer::Page(page) => {
+            let cache_status = status_of(site, stale, hit);
+            let is_claimed = site.value.claimed;
+            FoundAnswer::Page(FoundPage { page, is_claimed, headers, cache_status }, status)
+        }
+        Answer::File(file) => FoundAnswer::File(file, status, headers),
+        Answer::Redirect(location) => FoundAnswer::Redirect(location, status),
+        Answer::Shown(_) | Answer::ByQuery | Answer::NotFound => FoundAnswer::NotFound,
+    })
+}
+
+fn status_of(site: &Served<Arc<Site>>, stale: bool, hit: bool) -> CacheStatus {
+    CacheStatus::of(&Served { value: (), stale: stale || site.stale, hit })
 }
 
 fn site_host<'a>(state: &EdgeState, raw_host: &'a str) -> Option<SiteHost<'a>> {

@@ -1,11 +1,14 @@
 //! The response with a page: selects the body, counts the view, and writes the head as a header map for hyper or as
 //! prepared lines for the fast path.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 use http_body_util::Full;
 use service::metrics::FastCounter;
 
+use super::answers::address_headers::AddressHeaders;
 use super::cache_status::CacheStatus;
 use super::header_templates::{HeaderTemplate, X_CACHE};
 use super::page_views::PageViews;
@@ -22,7 +25,18 @@ pub(crate) struct FoundPage {
     pub(crate) page: RenderedPage,
     /// Whether the site's account is claimed; if not, search engines must not index it.
     pub(crate) is_claimed: bool,
+    /// Headers that the site itself sets.
+    pub(crate) headers: Option<Arc<AddressHeaders>>,
     pub(crate) cache_status: CacheStatus,
+}
+
+impl FoundPage {
+    fn template(&self, with_body: bool, is_encoded: bool) -> &HeaderTemplate {
+        match &self.headers {
+            Some(headers) => headers.page_template(with_body),
+            None => HeaderTemplate::of_page(with_body, is_encoded, self.is_claimed),
+        }
+    }
 }
 
 /// A response that is ready to be written, and borrows everything from the caches.
@@ -114,13 +128,13 @@ impl PageResponder {
         accepted: Accepted,
         if_none_match: impl Iterator<Item = &'v [u8]>,
     ) -> PageResponse<'a> {
-        if is_get {
-            self.views.count(found.page.views());
+        if is_get && let Some(views) = found.page.views() {
+            self.views.count(views);
         }
         let response = self.with_body(found, accepted);
         match response.etag {
             Some(etag) if etag::is_listed_in(if_none_match, etag) => PageResponse {
-                template: HeaderTemplate::of_page(false, false, found.is_claimed),
+                template: found.template(false, false),
                 content_encoding: None,
                 body: None,
                 ..response
@@ -130,7 +144,7 @@ impl PageResponder {
     }
 
     /// Returns a 404 with the site's own not-found page. It has no ETag, because a 304 would mean that the requested page
-    /// exists, and it counts no view.
+    /// exists, it is not cached whatever the site says, and it counts no view.
     pub(crate) fn not_found(
         &self,
         found: &FoundPage,
@@ -151,7 +165,7 @@ impl PageResponder {
         let encoded = found.page.smallest_body(accepted);
         let is_encoded = encoded.coding.is_some();
         PageResponse {
-            template: HeaderTemplate::of_page(true, is_encoded, found.is_claimed),
+            template: found.template(true, is_encoded),
             etag: Some(&encoded.etag),
             cache_status: Some(found.cache_status),
             content_encoding: encoded.coding.as_ref(),

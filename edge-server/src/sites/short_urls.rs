@@ -6,6 +6,7 @@
 use axum::body::Body;
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
+use domain::static_sites::site_path::address_of;
 use http::{HeaderMap, HeaderValue, Method, header};
 use store::read_pool::ReadError;
 use web::{Path, Problem};
@@ -39,8 +40,12 @@ pub(crate) async fn show(
         Err(response) => return response,
     };
     let name = site.moved_to.as_deref().unwrap_or(&name);
-    let base_url = state.addresses.page(name, &slug);
-    found.page = match state.pages.at_base_url(&found.page, (site.subdomain_id, &slug), &base_url).await {
+    // Relative references of a deployed file are relative to its own path.
+    let base_url = match found.page.path() {
+        Some(path) => format!("{}{}", state.addresses.site(name), address_of(path)),
+        None => state.addresses.page(name, &slug),
+    };
+    found.page = match state.answers.at_base_url(&found.page, (&site, &slug), &base_url).await {
         Ok(page) => page,
         Err(Busy) => return busy(),
     };

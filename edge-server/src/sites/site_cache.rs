@@ -7,10 +7,14 @@ use cache::{Served, StaleOnErrorCache};
 use chrono::{DateTime, Utc};
 use store::read_pool::{ReadError, ReadPool};
 use store::subdomains::Site;
+use uuid::Uuid;
 
 use super::classify_host::SiteHost;
 use super::connection_cache::{ConnectionSite, Generation, Validity};
 use crate::config::{Cache, weight};
+
+/// About the memory of parsed rules for each byte of their text.
+const PARSED_FACTOR: usize = 8;
 
 type CachedSite = Option<Arc<Site>>;
 
@@ -23,7 +27,10 @@ pub(crate) struct SiteCache {
 
 impl SiteCache {
     pub(crate) fn new(lookups: ReadPool, config: &Cache) -> Self {
-        let weigh = |host: &String, _: &CachedSite| weight(256 + host.len());
+        let weigh = |host: &String, site: &CachedSite| {
+            let rules = site.as_ref().map_or(0, |site| site.rules_bytes);
+            weight(320 + host.len() + PARSED_FACTOR * rules)
+        };
         Self {
             lookups,
             sites: StaleOnErrorCache::new(config.bounds(config.max_host_bytes), weigh),
@@ -73,6 +80,13 @@ impl SiteCache {
     /// Removes a host. Its site may be suspended or deleted, so it must not be served stale.
     pub(crate) fn remove(&self, host: &str) {
         self.sites.remove(&host.to_owned());
+        self.generation.bump();
+    }
+
+    /// Invalidates all hosts of a site.
+    pub(crate) fn invalidate_site(&self, subdomain_id: Uuid) {
+        self.sites
+            .invalidate_where(|_, site| site.as_ref().is_some_and(|site| site.subdomain_id == subdomain_id));
         self.generation.bump();
     }
 

@@ -1,29 +1,33 @@
 //! Requests on a site's host that are not answered from the caches.
 //!
-//! The first of these that exists is the response: the page with the slug, a file of the site, a redirect to a page with another
-//! canonical path, the generated `robots.txt` or `sitemap.xml`, and the site's not-found page.
+//! Addresses of the platform come first, then what the site itself answers by its files, pages and rules
+//! (`domain::static_sites::resolution`), then the generated `robots.txt` or `sitemap.xml`, and the site's not-found page.
 
-use std::borrow::Cow;
+use std::sync::Arc;
 
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
-use domain::addresses::is_reserved_path;
+use cache::Served;
+use domain::static_sites::site_path::{RequestPath, is_reserved};
 use http::request::Parts;
 use http::uri::PathAndQuery;
 use http::{HeaderValue, Method, StatusCode, header};
+use store::subdomains::Site;
 
 use super::classify_host::SiteHost;
 use super::error_responses::{lookup_failed, method_not_allowed, not_found};
-use super::page_lookup::{find_page, find_site, respond};
+use super::files::site_files;
+use super::page_lookup::{FoundAnswer, find_answer, find_site, respond};
+use super::page_response::FoundPage;
 use super::pages::tracker;
 use super::sitemaps;
 use crate::proxy;
 use crate::request_id::request_id;
 use crate::state::EdgeState;
 
-/// The slug of a site's not-found page.
-const NOT_FOUND_SLUG: &str = "404";
+/// The address of a site's not-found page.
+const NOT_FOUND_ADDRESS: &str = "/404";
 
 /// Answers a request on a subdomain, a former name of one, or a custom domain.
 pub(crate) async fn serve(state: &EdgeState, host: SiteHost<'_>, request: Request) -> Response {
@@ -52,8 +56,8 @@ async fn read(state: &EdgeState, host: SiteHost<'_>, request: &Parts) -> Result<
     if !matches!(request.method, Method::GET | Method::HEAD) {
         return Err(method_not_allowed());
     }
-    let path = percent_decode(request.uri.path());
-    if path.as_deref().is_some_and(is_reserved_path) {
+    let path = RequestPath::parse(request.uri.path());
+    if path.as_ref().is_some_and(|path| is_reserved(path.path())) {
         return Err(not_found());
     }
     let site = find_site(state, host).await?;
@@ -61,45 +65,53 @@ async fn read(state: &EdgeState, host: SiteHost<'_>, request: &Parts) -> Result<
         let path = request.uri.path_and_query().map_or("/", PathAndQuery::as_str);
         return Err(redirect_to_site(&format!("{}{path}", state.addresses.site(name))));
     }
-    let path = path.ok_or_else(not_found)?;
-    if let Some(slug) = domain::pages::slug_at(&path).filter(|_| path != "/index")
-        && let Some(page) = find_page(state, &site, slug).await?
-    {
-        return Ok(respond(state, &page, request.method == Method::GET, &request.headers).map(Body::new));
-    }
-    // A file at exactly this path takes precedence over a page at a similar one.
-    if let Some(file) = state.files.respond(&state.file_bodies, &site.value, request).await {
-        return Ok(file);
-    }
-    if let Some(slug) = domain::pages::canonical_slug(&path)
-        && find_page(state, &site, slug).await?.is_some()
-    {
-        return Err(redirect_to_page(slug, request.uri.query()));
-    }
-    match &*path {
-        "/robots.txt" => return Ok(sitemaps::robots(&state.addresses, host, site.value.claimed)),
-        "/sitemap.xml" => {
-            let sitemap = state.sitemaps.respond(&state.addresses, host, site.value.subdomain_id);
-            return sitemap.await.map_err(lookup_failed);
+    let Some(path) = path else { return Err(own_not_found(state, &site, request).await?) };
+    let is_get = request.method == Method::GET;
+    match find_answer(state, &site, &path, request.uri.query().unwrap_or_default()).await? {
+        FoundAnswer::Page(page, 404) => Ok(not_found_with(state, &page, request)),
+        FoundAnswer::Page(page, _) => Ok(respond(state, &page, is_get, &request.headers).map(Body::new)),
+        FoundAnswer::File(file, status, set) => {
+            Ok(site_files::respond(&state.file_bodies, &site.value, &file, status, set, request).await)
         }
-        _ => {}
+        FoundAnswer::Redirect(location, status) => Ok(redirect_on_site(&location, status)),
+        FoundAnswer::NotFound => generated(state, host, &site, &path, request).await,
     }
-    let page = find_page(state, &site, NOT_FOUND_SLUG).await?.ok_or_else(not_found)?;
-    let id = request_id(&request.headers, &state.rng);
-    Err(state.page_responder.not_found(&page, &request.headers, id).map(Body::new))
 }
 
-/// Decodes a path, as some clients escape more than necessary. `None` for an escaped `/`, which is not the same as a `/`
-/// (RFC 3986, 2.2) and appears in no path of a site.
-fn percent_decode(path: &str) -> Option<Cow<'_, str>> {
-    if !path.contains('%') {
-        return Some(Cow::Borrowed(path));
+/// Answers with what is generated for a site without a file or page at the path.
+async fn generated(
+    state: &EdgeState,
+    host: SiteHost<'_>,
+    site: &Served<Arc<Site>>,
+    path: &RequestPath,
+    request: &Parts,
+) -> Result<Response, Response> {
+    match path.path() {
+        "robots.txt" => Ok(sitemaps::robots(&state.addresses, host, site.value.claimed)),
+        "sitemap.xml" => {
+            let sitemap = state.sitemaps.respond(&state.addresses, host, site.value.subdomain_id);
+            sitemap.await.map_err(lookup_failed)
+        }
+        _ => own_not_found(state, site, request).await,
     }
-    let is_slash = |escape: &str| escape.get(..2).is_some_and(|digits| digits.eq_ignore_ascii_case("2f"));
-    if path.split('%').skip(1).any(is_slash) {
-        return None;
+}
+
+/// Answers with the site's own not-found page.
+async fn own_not_found(
+    state: &EdgeState,
+    site: &Served<Arc<Site>>,
+    request: &Parts,
+) -> Result<Response, Response> {
+    let path = RequestPath::parse(NOT_FOUND_ADDRESS).ok_or_else(not_found)?;
+    match find_answer(state, site, &path, "").await? {
+        FoundAnswer::Page(page, _) => Ok(not_found_with(state, &page, request)),
+        _ => Err(not_found()),
     }
-    percent_encoding::percent_decode_str(path).decode_utf8().ok()
+}
+
+fn not_found_with(state: &EdgeState, page: &FoundPage, request: &Parts) -> Response {
+    let id = request_id(&request.headers, &state.rng);
+    state.page_responder.not_found(page, &request.headers, id).map(Body::new)
 }
 
 /// Redirects to the current name of a site. It must not be cached: another site may take over the former name.
@@ -110,14 +122,12 @@ fn redirect_to_site(url: &str) -> Response {
     (StatusCode::FOUND, headers, "This site has another name now.\n").into_response()
 }
 
-/// Redirects to a page's canonical path: permanently for search engines, but browsers revalidate, because a file may be
-/// deployed at this path later.
-fn redirect_to_page(slug: &str, query: Option<&str>) -> Response {
-    let query = query.map(|query| format!("?{query}")).unwrap_or_default();
-    let Ok(location) = HeaderValue::from_str(&format!("{}{query}", domain::pages::path_of(slug))) else {
+/// Redirects as the site says. Browsers revalidate even permanent redirects, because a later deploy may have a file there.
+fn redirect_on_site(location: &str, status: u16) -> Response {
+    let (Ok(location), Ok(status)) = (HeaderValue::from_str(location), StatusCode::from_u16(status)) else {
         return not_found();
     };
     let headers =
         [(header::LOCATION, location), (header::CACHE_CONTROL, HeaderValue::from_static("no-cache"))];
-    (StatusCode::PERMANENT_REDIRECT, headers).into_response()
+    (status, headers).into_response()
 }

@@ -9,8 +9,11 @@ use axum::response::{IntoResponse, Response};
 use cache::StaleOnErrorCache;
 use chrono::SecondsFormat;
 use domain::addresses::Addresses;
+use domain::static_sites::address::{FALLBACK_FILE, NOT_FOUND_FILE, listed_address};
+use domain::static_sites::site_path::name_of;
 use http::header;
 use store::read_pool::{ReadError, ReadPool};
+use store::sitemaps::PublishedPage;
 use uuid::Uuid;
 
 use super::classify_host::SiteHost;
@@ -74,6 +77,11 @@ impl SitemapCache {
     }
 }
 
+/// Returns whether a file at this path is generated for sites without one.
+pub(crate) fn is_generated(path: &str) -> bool {
+    matches!(path, "robots.txt" | "sitemap.xml")
+}
+
 /// Returns the response for `/robots.txt`. It allows crawling even for unclaimed sites, because a crawler must fetch their
 /// pages to see `noindex`; but it names no sitemap for them.
 pub(crate) fn robots(addresses: &Addresses, host: SiteHost<'_>, is_claimed: bool) -> Response {
@@ -93,15 +101,28 @@ fn origin(addresses: &Addresses, host: SiteHost<'_>) -> String {
     }
 }
 
-/// Nothing needs escaping: hosts and slugs consist of letters, digits, dots, hyphens and slashes.
-fn sitemap_xml(origin: &str, pages: &[store::sitemaps::PublishedPage]) -> Bytes {
+/// Nothing needs escaping:
+/// hosts and slugs consist of letters, digits, dots, hyphens and slashes, and addresses are percent-encoded.
+fn sitemap_xml(origin: &str, pages: &[PublishedPage]) -> Bytes {
     let mut xml = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
     xml.push_str("<urlset xmlns=\"http://www.sitemaps.org/schemas/sitemap/0.9\">\n");
     for page in pages {
-        let path = domain::pages::path_of(&page.slug);
+        let Some(address) = address_of(page) else { continue };
         let edited = page.updated_at.to_rfc3339_opts(SecondsFormat::Secs, true);
-        let _infallible = writeln!(xml, "<url><loc>{origin}{path}</loc><lastmod>{edited}</lastmod></url>");
+        let _infallible = writeln!(xml, "<url><loc>{origin}{address}</loc><lastmod>{edited}</lastmod></url>");
     }
     xml.push_str("</urlset>\n");
     xml.into()
+}
+
+/// Returns the address at which a page is listed; `None` if it only answers other addresses.
+fn address_of(page: &PublishedPage) -> Option<String> {
+    match (&page.path, &page.slug) {
+        (Some(path), _) => {
+            let is_error_page = matches!(name_of(path), NOT_FOUND_FILE | FALLBACK_FILE);
+            (!is_error_page).then(|| listed_address(path))
+        }
+        (None, Some(slug)) => Some(domain::pages::path_of(slug)),
+        (None, None) => None,
+    }
 }

@@ -3,6 +3,9 @@
 use chrono::{DateTime, Utc};
 use contract::Change;
 use domain::pages::{Content, Publication};
+use domain::static_sites::SiteRules;
+use domain::static_sites::headers::HeaderRules;
+use domain::static_sites::redirects::Redirects;
 use domain::uploads::{Signer, Ticket};
 use serde_json::{Value, json};
 use service::{Clock, Rng};
@@ -262,6 +265,51 @@ impl Account<'_> {
             .await
             .unwrap();
         files.iter().map(|(_, _, bytes)| hex::encode(Sha256::digest(bytes))).collect()
+    }
+
+    /// Inserts a page that shows the file at a path.
+    pub(crate) async fn deployed_page(&self, slug: &str, path: &str, html: &str) -> Uuid {
+        let page = self.page(slug, html).await;
+        self.edge.run(&format!("update pages set path = '{path}' where id = '{page}'")).await;
+        page
+    }
+
+    /// Sets the rules of the served deploy, from the texts of `_redirects` and `_headers`.
+    pub(crate) async fn set_rules(&self, redirects: &str, headers: &str, spa: bool) {
+        let (redirects, notes) = Redirects::parse(redirects.as_bytes(), |_| true);
+        assert_eq!(notes, []);
+        let (headers, _ignored) = HeaderRules::parse(headers.as_bytes());
+        let rules = serde_json::to_string(&SiteRules { redirects, headers, spa }).unwrap();
+        self.edge
+            .run(&format!(
+                "update deploys set rules = '{}' where id =
+                     (select deploy_id from served_deploys where subdomain_id = '{}')",
+                rules.replace('\'', "''"),
+                self.subdomain_id
+            ))
+            .await;
+    }
+
+    /// Publishes that another deploy is served.
+    pub(crate) async fn publish_deploy(&self) {
+        self.edge.publish_change(Change::Site { subdomain_id: self.subdomain_id }).await;
+    }
+
+    /// Publishes a change of the page at this slug that shows the file at a path.
+    pub(crate) async fn publish_file_change(&self, slug: &str, path: &str) {
+        let (subdomain_id, slug, path) = (self.subdomain_id, slug.to_owned(), Some(path.to_owned()));
+        self.edge.publish_change(Change::Page { subdomain_id, slug, path }).await;
+    }
+
+    /// Turns on analytics with this token.
+    pub(crate) async fn track(&self, token: &str) {
+        self.edge
+            .run(&format!(
+                "insert into analytics_sites (id, account_id, site_token, name, subdomain_id, created_at)
+                 values (gen_random_uuid(), '{}', '{token}', 'S', '{}', now())",
+                self.id, self.subdomain_id
+            ))
+            .await;
     }
 
     async fn insert_upload(&self, purpose: Purpose, id: Uuid, content_type: &str, size: usize) {

@@ -39,6 +39,8 @@ pub use db::{
     execute_raw, migrate, ping, read_clock, rollback,
 };
 pub use error::Error;
-pub use hosting::{assets, deploys, domains, served_files, subdomain_names, subdomains, uploads};
+pub use hosting::{
+    assets, deploys, domains, served_files, site_addresses, subdomain_names, subdomains, uploads,
+};
 pub use list_filter::{ListFilter, ListPage};
 pub use mail::{mails, notifications, recipients};

@@ -16,8 +16,8 @@ use super::conditional_css;
 use super::languages::{Language, Messages};
 use super::view_model::FormModel;
 use crate::forms::redirect::redirect_target;
+use crate::sites::pages::encoded::gzip;
 use crate::sites::pages::encodings::{Accepted, GZIP_INDEX};
-use crate::sites::pages::rendered_page::gzip;
 
 /// The style of all forms. It is inlined, so that the page is rendered once.
 const STYLE: &str = include_str!("../../../static/form.css");

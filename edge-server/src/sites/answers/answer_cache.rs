@@ -1,100 +1,175 @@
-//! The cache of rendered pages, with every content coding of each.
+//! The cache of what addresses of sites answer. Addresses without an answer are cached too.
+//!
+//! A page is rendered for each of its own addresses, so that a request needs one lookup. Addresses that show it by a rule or as a
+//! fallback share one rendered page, because there may be any number of them.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use blobs::Blobs;
 use cache::{Served, StaleOnErrorCache};
-use equivalent::Equivalent;
-use service::admission::Admission;
+use domain::static_sites::address;
+use domain::static_sites::redirects::with_forwarded_query;
+use domain::static_sites::site_path::RequestPath;
 use store::read_pool::{ReadError, ReadPool};
-use tokio::sync::Semaphore;
+use store::subdomains::Site;
 use uuid::Uuid;
 
-use super::rendered_page::RenderedPage;
-use super::tracker;
+use super::answer::{Answer, Asked, CachedAnswer, Resolved};
+use super::answer_key::{AnswerKey, AnswerRef};
+use super::loader::Loader;
 use crate::config::{Cache, weight};
 use crate::cpu_work::{Busy, CpuWork, Tenant};
+use crate::sites::pages::compressor::Compressor;
+use crate::sites::pages::rendered_page::RenderedPage;
 
-/// New versions that may wait for compression. Beyond it, a version stays uncompressed until it is rendered again.
-const MAX_PENDING: usize = 1_024;
-/// Of those, versions of one site. One of each site waits for its turn at a time.
-const MAX_PENDING_PER_SITE: usize = 64;
-/// How long a version waits.
-const QUEUE_TIMEOUT: Duration = Duration::from_secs(600);
-/// Versions compressed at a time; requests have priority.
-const MAX_CONCURRENT: usize = 1;
-
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) struct PageKey {
-    subdomain_id: Uuid,
-    slug: Box<str>,
-    /// The URL that relative links refer to, for a page that is shown at its short URL.
-    base_url: Option<Box<str>>,
-}
-
-impl PageKey {
-    fn new(subdomain_id: Uuid, slug: &str) -> Self {
-        Self { subdomain_id, slug: slug.into(), base_url: None }
-    }
-}
-
-/// A borrowed [`PageKey`], which saves a copy of the slug per lookup.
-#[derive(Hash)]
-struct PageRef<'a> {
-    subdomain_id: Uuid,
-    slug: &'a str,
-    base_url: Option<&'a str>,
-}
-
-impl Equivalent<PageKey> for PageRef<'_> {
-    fn equivalent(&self, key: &PageKey) -> bool {
-        self.subdomain_id == key.subdomain_id
-            && self.slug == &*key.slug
-            && self.base_url == key.base_url.as_deref()
-    }
-}
-
-/// Pages by site and slug, as they are and as they are shown at their short URLs. Slugs without a page are cached too.
+/// Answers by site and address.
 #[derive(Clone)]
-pub(crate) struct PageCache {
-    lookups: ReadPool,
-    pages: StaleOnErrorCache<PageKey, Option<RenderedPage>>,
-    pending: Arc<Semaphore>,
-    compressing: Admission<Uuid>,
-    cpu: CpuWork,
+pub(crate) struct AnswerCache {
+    answers: StaleOnErrorCache<AnswerKey, CachedAnswer>,
+    loader: Loader,
+    compressor: Compressor,
 }
 
-impl PageCache {
-    pub(crate) fn new(lookups: ReadPool, config: &Cache, cpu: CpuWork) -> Self {
-        let weigh = |key: &PageKey, page: &Option<RenderedPage>| {
-            weight(256 + key.slug.len() + page.as_ref().map_or(0, RenderedPage::weight_bytes))
-        };
+impl AnswerCache {
+    pub(crate) fn new(
+        lookups: ReadPool,
+        config: &Cache,
+        blobs: Blobs,
+        cpu: CpuWork,
+        compressor: Compressor,
+    ) -> Self {
+        let weigh =
+            |key: &AnswerKey, cached: &CachedAnswer| weight(320 + key.weight_bytes() + cached.weight_bytes());
         Self {
-            lookups,
-            pages: StaleOnErrorCache::new(config.bounds(config.max_page_bytes), weigh),
-            pending: Arc::new(Semaphore::new(MAX_PENDING)),
-            compressing: Admission::new(MAX_CONCURRENT, 1, QUEUE_TIMEOUT),
-            cpu,
+            answers: StaleOnErrorCache::new(config.bounds(config.max_page_bytes), weigh),
+            loader: Loader { lookups, blobs, cpu },
+            compressor,
         }
     }
 
-    /// Returns the cached page with a slug; `Some(None)` if the cache knows that there is none.
-    pub(crate) fn peek(&self, subdomain_id: Uuid, slug: &str, now: Instant) -> Option<Option<RenderedPage>> {
-        self.pages.peek(&PageRef { subdomain_id, slug, base_url: None }, now)
+    /// Returns the cached answer at a path as sent, if that is how the cache writes addresses.
+    pub(crate) fn peek(&self, site: &Site, path: &str, now: Instant) -> Option<CachedAnswer> {
+        let asked = Asked::Address(path);
+        let key = AnswerRef { subdomain_id: site.subdomain_id, asked, base_url: None };
+        self.answers.peek(&key, now).filter(|cached| cached.is_of(site))
+    }
+
+    /// Returns what a request answers, and loads it if it is not cached.
+    pub(crate) async fn find(
+        &self,
+        site: &Arc<Site>,
+        request: &RequestPath,
+        query: &str,
+    ) -> Result<Served<Resolved>, ReadError> {
+        let (found, key) = self.at_address(site, request, query).await?;
+        let shown = self.shown(site, found).await?;
+        if !(shown.value.is_elsewhere && matches!(shown.value.answer, Answer::NotFound)) {
+            return Ok(shown);
+        }
+        // The page that the address showed is gone.
+        self.answers.remove(&key);
+        let (found, _) = self.at_address(site, request, query).await?;
+        self.shown(site, found).await
     }
 
     /// Returns the page with a slug, and loads it if it is not cached.
-    pub(crate) async fn find(
+    pub(crate) async fn page_with_slug(
         &self,
-        subdomain_id: Uuid,
+        site: &Site,
         slug: &str,
     ) -> Result<Served<Option<RenderedPage>>, ReadError> {
-        let key = PageKey::new(subdomain_id, slug);
-        let served = self.pages.get(&key, Instant::now(), self.render(&key)).await?;
-        if !served.hit {
-            self.compress(key, served.value.as_ref());
+        let Served { value, stale, hit } = self.content(site, Asked::Slug(slug)).await?;
+        Ok(Served { value: value.page(), stale, hit })
+    }
+
+    /// Returns the answer at an address, and its key.
+    async fn at_address(
+        &self,
+        site: &Arc<Site>,
+        request: &RequestPath,
+        query: &str,
+    ) -> Result<(Served<CachedAnswer>, AnswerKey), ReadError> {
+        let address = request.address();
+        let key = AnswerKey::new(site.subdomain_id, Asked::Address(&address));
+        let mut found = self.get(site, &key, || self.load_address(site, request, None, &key)).await?;
+        match &mut found.value.answer {
+            Answer::ByQuery => {
+                let address = format!("{address}?{query}");
+                let key = AnswerKey::new(site.subdomain_id, Asked::Address(&address));
+                let load = || self.load_address(site, request, Some(query), &key);
+                let found = self.get(site, &key, load).await?;
+                return Ok((found, key));
+            }
+            Answer::Redirect(location) => {
+                *location = with_forwarded_query(location.to_string(), query).into();
+            }
+            _ => {}
+        }
+        Ok((found, key))
+    }
+
+    /// Returns a found answer, with the page that it shows.
+    async fn shown(&self, site: &Site, found: Served<CachedAnswer>) -> Result<Served<Resolved>, ReadError> {
+        let Served { value, stale, hit } = found;
+        let Answer::Shown(asked) = &value.answer else {
+            return Ok(Served { value: value.into(), stale, hit });
+        };
+        let content = self.content(site, asked.as_ref().map(|text| &**text)).await?;
+        let CachedAnswer { status, headers, .. } = value;
+        let value = Resolved { answer: content.value.answer, status, headers, is_elsewhere: true };
+        Ok(Served { value, stale: stale || content.stale, hit: hit && content.hit })
+    }
+
+    async fn content(&self, site: &Site, asked: Asked<&str>) -> Result<Served<CachedAnswer>, ReadError> {
+        let key = AnswerKey::new(site.subdomain_id, asked);
+        self.get(site, &key, || self.load_content(site, asked, &key)).await
+    }
+
+    async fn load_address(
+        &self,
+        site: &Arc<Site>,
+        request: &RequestPath,
+        query: Option<&str>,
+        key: &AnswerKey,
+    ) -> Result<CachedAnswer, ReadError> {
+        self.loader.at_address(site, request, query, self.last_page(key)).await
+    }
+
+    async fn load_content(
+        &self,
+        site: &Site,
+        asked: Asked<&str>,
+        key: &AnswerKey,
+    ) -> Result<CachedAnswer, ReadError> {
+        self.loader.content(site, asked, self.last_page(key)).await
+    }
+
+    async fn get<F>(
+        &self,
+        site: &Site,
+        key: &AnswerKey,
+        load: impl Fn() -> F,
+    ) -> Result<Served<CachedAnswer>, ReadError>
+    where
+        F: Future<Output = Result<CachedAnswer, ReadError>>,
+    {
+        let mut served = self.answers.get(key, Instant::now(), load()).await?;
+        if !served.value.is_of(site) {
+            self.answers.invalidate(key);
+            served = self.answers.get(key, Instant::now(), load()).await?;
+        }
+        if !served.hit
+            && let Answer::Page(page) = &served.value.answer
+        {
+            self.compress(key.clone(), page, served.value.clone());
         }
         Ok(served)
+    }
+
+    /// Returns the page that a key had last, even if it is stale.
+    fn last_page(&self, key: &AnswerKey) -> Option<RenderedPage> {
+        self.answers.peek_stale(key).and_then(CachedAnswer::page)
     }
 
     /// Returns a found page for display at another URL, where its relative links refer to `base_url`. Each version is
@@ -102,119 +177,119 @@ impl PageCache {
     pub(crate) async fn at_base_url(
         &self,
         page: &RenderedPage,
-        (subdomain_id, slug): (Uuid, &str),
+        (site, slug): (&Arc<Site>, &str),
         base_url: &str,
     ) -> Result<RenderedPage, Busy> {
-        let key = PageKey { base_url: Some(base_url.into()), ..PageKey::new(subdomain_id, slug) };
-        let cached = self.pages.peek(&key, Instant::now()).flatten();
+        let key = AnswerKey {
+            base_url: Some(base_url.into()),
+            ..AnswerKey::new(site.subdomain_id, Asked::Slug(slug))
+        };
+        let cached = self.answers.peek(&key, Instant::now()).and_then(CachedAnswer::page);
         if let Some(rewritten) = cached.filter(|cached| cached.is_rewritten_from(page)) {
             return Ok(rewritten);
         }
         // In a task of its own: it ends even if the client disconnects, so that no request repeats the work.
-        let (cache, page) = (self.clone(), page.clone());
-        tokio::spawn(async move { cache.rewrite(key, page).await }).await.map_err(|_panicked| Busy)?
+        let (cache, site, page) = (self.clone(), Arc::clone(site), page.clone());
+        tokio::spawn(async move { cache.rewrite(&site, key, page).await }).await.map_err(|_panicked| Busy)?
     }
 
-    async fn rewrite(&self, key: PageKey, page: RenderedPage) -> Result<RenderedPage, Busy> {
-        let last = self.pages.peek_stale(&key).flatten();
-        let last = last.filter(|last| last.is_rewritten_from(&page));
+    async fn rewrite(&self, site: &Site, key: AnswerKey, page: RenderedPage) -> Result<RenderedPage, Busy> {
+        let last = self.last_page(&key).filter(|last| last.is_rewritten_from(&page));
         if last.is_none() {
-            self.pages.remove(&key);
+            self.answers.remove(&key);
         }
         let load = async {
             let (source, base_url) = (page.clone(), key.base_url.clone().unwrap_or_default());
-            match last {
-                Some(last) => Ok(last),
+            let rewritten = match last {
+                Some(last) => last,
                 None => {
                     let tenant = Tenant::Site(key.subdomain_id);
-                    self.cpu.run(tenant, page.len(), move || source.with_base_url(&base_url)).await
+                    let rewrite = move || source.with_base_url(&base_url);
+                    self.loader.cpu.run(tenant, page.len(), rewrite).await?
                 }
-            }
-            .map(Some)
+            };
+            Ok(CachedAnswer::new(site, Answer::Page(rewritten), 200))
         };
-        let served = self.pages.get(&key, Instant::now(), load).await?;
+        let served = self.answers.get(&key, Instant::now(), load).await?;
+        let rewritten = served.value.clone().page().ok_or(Busy)?;
         if !served.hit {
-            self.compress(key, served.value.as_ref());
+            self.compress(key, &rewritten, served.value);
         }
-        served.value.ok_or(Busy)
-    }
-
-    async fn render(&self, key: &PageKey) -> Result<Option<RenderedPage>, ReadError> {
-        let find = async |conn: &mut store::Conn| {
-            let document = store::pages::find_document(conn, key.subdomain_id, &key.slug).await?;
-            let tag = store::sites::find_tag(conn, key.subdomain_id).await?;
-            Ok(document.map(|document| (document, tag)))
-        };
-        let Some((document, tag)) = self.lookups.query(find).await? else { return Ok(None) };
-        let last = self.pages.peek_stale(key).flatten();
-        let bytes = if document.entries.is_empty() { document.html.len() } else { usize::MAX };
-        let render = move || {
-            let mut html = domain::rendering::page(document.source());
-            if let Some(tag) = tag {
-                html = tracker::insert_tracker(html, &tag);
-            }
-            // An unchanged version is reused with its compressed bodies.
-            let last = last.filter(|last| last.is_version(document.id, &html));
-            last.unwrap_or_else(|| RenderedPage::new(document.id, html))
-        };
-        let rendered = self.cpu.run(Tenant::Site(key.subdomain_id), bytes, render).await;
-        rendered.map(Some).map_err(|_busy| ReadError::Unavailable)
+        Ok(rewritten)
     }
 
     /// Compresses a new version in the background.
-    fn compress(&self, key: PageKey, page: Option<&RenderedPage>) {
-        let Some(page) = page.filter(|page| page.needs_compression()).cloned() else { return };
-        let Ok(pending) = Arc::clone(&self.pending).try_acquire_owned() else { return };
-        let (pages, compressing) = (self.pages.clone(), self.compressing.clone());
+    fn compress(&self, key: AnswerKey, page: &RenderedPage, cached: CachedAnswer) {
+        if !page.needs_compression() {
+            return;
+        }
+        let (answers, compressor, page) = (self.answers.clone(), self.compressor.clone(), page.clone());
         tokio::spawn(async move {
-            let permit = compressing.acquire_queued(key.subdomain_id, MAX_PENDING_PER_SITE).await;
-            let Ok(_permit) = permit else { return };
+            let Some(_turn) = compressor.turn(key.subdomain_id).await else { return };
+            let is_page =
+                |cached: &CachedAnswer| matches!(&cached.answer, Answer::Page(other) if other.is_same(&page));
             // Meanwhile the version may have been replaced or evicted.
-            if !pages.peek_stale(&key).flatten().is_some_and(|cached| cached.is_same(&page)) {
+            if !answers.peek_stale(&key).is_some_and(|cached| is_page(&cached)) {
                 return;
             }
             let uncompressed = page.clone();
             if let Ok(compressed) = tokio::task::spawn_blocking(move || uncompressed.compressed()).await {
-                let is_same = |cached: &Option<RenderedPage>| {
-                    cached.as_ref().is_some_and(|cached| cached.is_same(&page))
-                };
-                pages.replace_if(&key, is_same, Some(compressed));
+                let cached = CachedAnswer { answer: Answer::Page(compressed), ..cached };
+                answers.replace_if(&key, is_page, cached);
             }
-            drop(pending);
         });
     }
 
-    /// Caches a page without a query.
+    /// Caches a page at an address without a query.
     #[cfg(test)]
-    pub(crate) async fn insert(&self, subdomain_id: Uuid, slug: &str, page: RenderedPage) {
-        let key = PageKey::new(subdomain_id, slug);
-        let load = std::future::ready(Ok::<_, ReadError>(Some(page)));
-        self.pages.get(&key, Instant::now(), load).await.unwrap();
+    pub(crate) async fn insert(&self, site: &Site, address: &str, page: RenderedPage) {
+        let key = AnswerKey::new(site.subdomain_id, Asked::Address(address));
+        let cached = CachedAnswer::new(site, Answer::Page(page), 200);
+        let load = std::future::ready(Ok::<_, ReadError>(cached));
+        self.answers.get(&key, Instant::now(), load).await.unwrap();
     }
 
-    /// Removes a page. It may be deleted or unpublished, so it must not be served stale.
-    pub(crate) fn remove(&self, subdomain_id: Uuid, slug: &str) {
-        self.pages.remove(&PageKey::new(subdomain_id, slug));
+    /// Removes a page, with the path of the file that it shows, from all its addresses. It may be deleted or unpublished,
+    /// so it must not be served stale.
+    pub(crate) fn remove_page(&self, subdomain_id: Uuid, slug: &str, path: Option<&str>) {
+        let was_page = path.is_some_and(|path| {
+            let asked = Asked::Path(path);
+            let cached = self.answers.peek_stale(&AnswerRef { subdomain_id, asked, base_url: None });
+            cached.and_then(CachedAnswer::page).is_some()
+        });
+        for address in address::addresses_of_page(slug, path) {
+            self.answers.remove(&AnswerKey::new(subdomain_id, Asked::Address(&address)));
+        }
+        let contents = [Some(Asked::Slug(slug)), path.map(Asked::Path)];
+        for content in contents.into_iter().flatten() {
+            self.answers.remove(&AnswerKey::new(subdomain_id, content));
+        }
+        // A page that is new may answer addresses that had another answer or none.
+        if !was_page && path.is_some_and(address::is_fallback) {
+            self.answers.remove_where(|key, cached| {
+                key.subdomain_id == subdomain_id && !matches!(cached.answer, Answer::Page(_))
+            });
+        }
     }
 
-    /// Invalidates all pages of a site.
+    /// Invalidates all answers of a site.
     pub(crate) fn invalidate_site(&self, subdomain_id: Uuid) {
-        self.pages.invalidate_where(|key, _| key.subdomain_id == subdomain_id);
+        self.answers.invalidate_where(|key, _| key.subdomain_id == subdomain_id);
     }
 
-    /// Removes all pages of a site: they must not be served stale.
+    /// Removes all answers of a site: they must not be served stale.
     pub(crate) fn remove_site(&self, subdomain_id: Uuid) {
-        self.pages.remove_where(|key, _| key.subdomain_id == subdomain_id);
+        self.answers.remove_where(|key, _| key.subdomain_id == subdomain_id);
     }
 
     /// Limits the age of entries while no signals arrive; `None` lifts the limit.
     pub(crate) fn limit_age(&self, limit: Option<Duration>) {
-        self.pages.limit_age(limit);
+        self.answers.limit_age(limit);
     }
 
-    /// Invalidates every page.
+    /// Invalidates every answer.
     pub(crate) fn invalidate_all(&self) {
-        self.pages.mark_all_stale();
+        self.answers.mark_all_stale();
     }
 }
 
@@ -225,13 +300,23 @@ mod tests {
     use super::*;
     use crate::config::{Config, DEFAULTS};
 
-    const SITE: Uuid = Uuid::from_u128(1);
     const URL: &str = "https://quiet-otter.test/large";
 
-    fn cache() -> PageCache {
-        let config: Config = load(DEFAULTS, &Sources::default()).unwrap().config;
+    fn site(id: u128) -> Arc<Site> {
+        Arc::new(Site { subdomain_id: Uuid::from_u128(id), ..Site::default() })
+    }
+
+    fn cache() -> AnswerCache {
+        let folder = sandbox::test::folder();
+        let set = vec![format!("blobs.url={}", folder.path().display())];
+        let config: Config = load(DEFAULTS, &Sources { set, ..Sources::default() }).unwrap().config;
         let lookups = ReadPool::connect(&config.store, 1).unwrap();
-        PageCache::new(lookups, &config.cache, CpuWork::new())
+        let blobs = Blobs::connect(&config.blobs).unwrap();
+        AnswerCache::new(lookups, &config.cache, blobs, CpuWork::new(), Compressor::new())
+    }
+
+    fn key_of(site: &Site, address: &str) -> AnswerKey {
+        AnswerKey::new(site.subdomain_id, Asked::Address(address))
     }
 
     fn large_page(id: u128, text: &str) -> RenderedPage {
@@ -240,53 +325,55 @@ mod tests {
 
     #[tokio::test]
     async fn requests_of_a_short_url_rewrite_each_version_of_a_page_once() {
-        let cache = cache();
+        let (cache, site) = (cache(), site(1));
         let page = large_page(1, "one");
-        let mut first = Box::pin(cache.at_base_url(&page, (SITE, "large"), URL));
+        let mut first = Box::pin(cache.at_base_url(&page, (&site, "large"), URL));
         // This test has one thread: rewriting on it would return at once.
         assert!(futures::poll!(first.as_mut()).is_pending());
         let first = first.await.unwrap();
         assert!(first.is_rewritten_from(&page) && first.len() > page.len());
-        let again = cache.at_base_url(&page, (SITE, "large"), URL).await.unwrap();
+        let again = cache.at_base_url(&page, (&site, "large"), URL).await.unwrap();
         assert!(again.is_same(&first) || again.is_rewritten_from(&page) && !again.needs_compression());
 
         let edited = large_page(1, "two");
-        let rewritten = cache.at_base_url(&edited, (SITE, "large"), URL).await.unwrap();
+        let rewritten = cache.at_base_url(&edited, (&site, "large"), URL).await.unwrap();
         assert!(rewritten.is_rewritten_from(&edited) && !rewritten.is_rewritten_from(&page));
         let recreated = large_page(2, "two");
-        let rewritten = cache.at_base_url(&recreated, (SITE, "large"), URL).await.unwrap();
+        let rewritten = cache.at_base_url(&recreated, (&site, "large"), URL).await.unwrap();
         assert!(rewritten.is_rewritten_from(&recreated), "views count for the new page");
     }
 
     #[tokio::test]
     async fn a_site_with_many_new_pages_delays_the_compression_of_another_by_one_page() {
         let cache = cache();
-        let (attacker, other) = (Uuid::from_u128(2), Uuid::from_u128(3));
-        let slugs: Vec<_> = (0..40).map(|number| format!("page-{number}")).collect();
-        let sites = slugs.iter().map(|slug| (attacker, slug.as_str())).chain([(other, "index")]);
-        for (site, slug) in sites {
-            let page = large_page(1, slug);
-            cache.insert(site, slug, page.clone()).await;
-            cache.compress(PageKey::new(site, slug), Some(&page));
+        let (attacker, other) = (site(2), site(3));
+        let addresses: Vec<_> = (0..40).map(|number| format!("/page-{number}")).collect();
+        let sites = addresses.iter().map(|address| (&attacker, address.as_str())).chain([(&other, "/")]);
+        for (site, address) in sites {
+            let page = large_page(1, address);
+            cache.insert(site, address, page.clone()).await;
+            let cached = CachedAnswer::new(site, Answer::Page(page.clone()), 200);
+            cache.compress(key_of(site, address), &page, cached);
         }
-        let is_compressed = |site, slug: &str| {
-            let page = cache.pages.peek_stale(&PageKey::new(site, slug)).flatten();
+        let is_compressed = |site: &Site, address: &str| {
+            let page = cache.last_page(&key_of(site, address));
             page.is_some_and(|page| !page.needs_compression())
         };
-        sandbox::test::until(async || is_compressed(other, "index")).await;
-        let compressed = slugs.iter().filter(|slug| is_compressed(attacker, slug)).count();
+        sandbox::test::until(async || is_compressed(&other, "/")).await;
+        let compressed = addresses.iter().filter(|address| is_compressed(&attacker, address)).count();
         assert!(compressed < 20, "{compressed} of the attacker's pages were compressed before");
     }
 
     #[tokio::test]
     async fn a_client_that_disconnects_does_not_repeat_the_rewriting_of_a_page() {
-        let cache = cache();
+        let (cache, site) = (cache(), site(1));
         let page = large_page(1, "one");
-        let key = PageKey { base_url: Some(URL.into()), ..PageKey::new(SITE, "large") };
-        let mut cancelled = Box::pin(cache.at_base_url(&page, (SITE, "large"), URL));
+        let slug = Asked::Slug("large");
+        let key = AnswerKey { base_url: Some(URL.into()), ..AnswerKey::new(site.subdomain_id, slug) };
+        let mut cancelled = Box::pin(cache.at_base_url(&page, (&site, "large"), URL));
         assert!(futures::poll!(cancelled.as_mut()).is_pending());
         drop(cancelled);
-        sandbox::test::until(async || cache.pages.peek_stale(&key).is_some()).await;
-        assert!(cache.pages.peek_stale(&key).flatten().unwrap().is_rewritten_from(&page));
+        sandbox::test::until(async || cache.last_page(&key).is_some()).await;
+        assert!(cache.last_page(&key).unwrap().is_rewritten_from(&page));
     }
 }

@@ -1,6 +1,7 @@
-//! Sends files, whole or in part: small ones from the cache, larger ones as a stream.
+//! Sends files, whole or in part: small and compressed ones from the caches, larger ones as a stream.
 
 use std::ops::Range;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum::body::{Body, Bytes};
@@ -13,27 +14,35 @@ use http::request::Parts;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use store::served_files::ServedFile;
 
+use super::compressed_files::{CompressedFiles, is_compressed};
 use super::ranges::ByteRange;
 use crate::config::weight;
 use crate::etag;
 use crate::sites::error_responses::{plain_error, unavailable};
+use crate::sites::pages::compressor::Compressor;
+use crate::sites::pages::encoded::{Compressed, Encoded};
+use crate::sites::pages::encodings::Accepted;
 
 /// Size up to which a file is cached; larger ones are streamed every time.
 const MAX_CACHED_BYTES: u64 = 256 << 10;
 /// Maximum age of a cached body. A body is identified by its digest, so it never changes and only leaves by eviction.
 const MAX_AGE: Duration = Duration::from_secs(24 * 3_600);
 
-/// The bytes of small files.
+/// The bytes of small files, and the compressed bytes of texts.
 pub(crate) struct FileBodyCache {
     blobs: Blobs,
     bodies: StaleOnErrorCache<Name, Bytes>,
+    compressed: CompressedFiles,
 }
 
 impl FileBodyCache {
-    pub(crate) fn new(blobs: Blobs, max_bytes: u64) -> Self {
-        let bounds = Bounds { max_bytes, max_age: MAX_AGE, retry_interval: Duration::from_secs(1) };
+    pub(crate) fn new(blobs: Blobs, max_bytes: u64, compressor: Compressor) -> Self {
+        let retry_interval = Duration::from_secs(1);
+        // Half for each.
+        let bounds = Bounds { max_bytes: max_bytes / 2, max_age: MAX_AGE, retry_interval };
         let weigh = |_: &Name, bytes: &Bytes| weight(128 + bytes.len());
-        Self { blobs, bodies: StaleOnErrorCache::new(bounds, weigh) }
+        let compressed = CompressedFiles::new(blobs.clone(), bounds, compressor);
+        Self { blobs, bodies: StaleOnErrorCache::new(bounds, weigh), compressed }
     }
 
     async fn read(&self, name: Name, size: u64, range: Range<u64>) -> Result<Body, blobs::Error> {
@@ -49,7 +58,8 @@ impl FileBodyCache {
         Ok(Body::from(bytes.slice(at(range.start)..at(range.end))))
     }
 
-    /// Returns the response with a file: the whole of it, the requested range, or a 304. `headers` describe the file.
+    /// Returns the response with a file: the whole of it, compressed if the client accepts that, the requested range of
+    /// the uncompressed file, or a 304. `headers` describe the file.
     pub(crate) async fn respond(
         &self,
         file: &ServedFile,
@@ -57,15 +67,27 @@ impl FileBodyCache {
         mut headers: HeaderMap,
     ) -> Response {
         let etag = etag::from_digest(&file.sha256);
+        headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+        let is_head = request.method == Method::HEAD;
+        if is_compressed(file) {
+            headers.append(header::VARY, HeaderValue::from_static("accept-encoding"));
+        }
+        if etag::is_listed(&request.headers, &etag) {
+            return not_modified(&etag, headers);
+        }
+        if let Some(compressed) = self.compressed(file, request).await {
+            // Each body is the same file, so a client that has any of them has the current one.
+            let known = compressed.all().find(|one| etag::is_listed(&request.headers, &one.etag));
+            if let Some(known) = known {
+                return not_modified(&known.etag, headers);
+            }
+            if let Some(encoded) = compressed.smallest(Accepted::from_headers(&request.headers)) {
+                return with_encoded(encoded, headers, is_head);
+            }
+        }
         headers.insert(header::ETAG, etag.clone());
         headers.insert(header::ACCEPT_RANGES, HeaderValue::from_static("bytes"));
-        headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-        if etag::is_listed(&request.headers, &etag) {
-            headers.remove(header::CONTENT_TYPE);
-            return (StatusCode::NOT_MODIFIED, headers).into_response();
-        }
         let size = u64::try_from(file.size_bytes).unwrap_or_default();
-        let is_head = request.method == Method::HEAD;
         let range = if is_head { ByteRange::Whole } else { ByteRange::parse(&request.headers, size, &etag) };
         let (status, range) = match range {
             ByteRange::Whole => (StatusCode::OK, 0..size),
@@ -91,6 +113,45 @@ impl FileBodyCache {
             Err(error) => read_failed(&error),
         }
     }
+
+    /// Returns a 404 with a file. It has no ETag and is not cached, whatever the headers say.
+    pub(crate) async fn not_found(&self, file: &ServedFile, request: &Parts, headers: HeaderMap) -> Response {
+        let mut whole = request.clone();
+        for name in [header::RANGE, header::IF_RANGE, header::IF_NONE_MATCH] {
+            whole.headers.remove(name);
+        }
+        let mut response = self.respond(file, &whole, headers).await;
+        if response.status() == StatusCode::OK {
+            *response.status_mut() = StatusCode::NOT_FOUND;
+            response.headers_mut().remove(header::ETAG);
+            response.headers_mut().remove(header::ACCEPT_RANGES);
+            response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+        }
+        response
+    }
+
+    /// Returns the compressed bodies of a file that the client accepts one of. Ranges are those of the uncompressed file.
+    async fn compressed(&self, file: &ServedFile, request: &Parts) -> Option<Arc<Compressed>> {
+        let has_range = request.headers.contains_key(header::RANGE) && request.method == Method::GET;
+        let is_accepted = !Accepted::from_headers(&request.headers).is_empty();
+        if is_compressed(file) && is_accepted && !has_range { self.compressed.find(file).await } else { None }
+    }
+}
+
+fn not_modified(etag: &HeaderValue, mut headers: HeaderMap) -> Response {
+    headers.insert(header::ETAG, etag.clone());
+    headers.remove(header::CONTENT_TYPE);
+    (StatusCode::NOT_MODIFIED, headers).into_response()
+}
+
+fn with_encoded(encoded: &Encoded, mut headers: HeaderMap, is_head: bool) -> Response {
+    headers.insert(header::ETAG, encoded.etag.clone());
+    if let Some(coding) = &encoded.coding {
+        headers.insert(header::CONTENT_ENCODING, coding.clone());
+    }
+    headers.insert(header::CONTENT_LENGTH, encoded.body.len().into());
+    let body = if is_head { Body::empty() } else { Body::from(encoded.body.clone()) };
+    (StatusCode::OK, headers, body).into_response()
 }
 
 /// Inserts a value of digits and words, which is always valid.

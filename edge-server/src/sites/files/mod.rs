@@ -1,6 +1,7 @@
-//! Files of deployed sites and assets of accounts: looks them up, and sends them whole or in part.
+//! Files of deployed sites and assets of accounts: sends them whole, compressed, or in part.
 
 pub(crate) mod assets;
+mod compressed_files;
 pub(crate) mod file_body;
 pub(crate) mod ranges;
 pub(crate) mod site_files;

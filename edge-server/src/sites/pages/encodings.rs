@@ -37,6 +37,11 @@ impl Accepted {
         }
     }
 
+    /// Returns whether only identity is accepted.
+    pub(crate) fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
     /// Returns whether the coding with this index in [`CODINGS`] is in the set.
     pub(crate) fn contains(self, coding: usize) -> bool {
         self.0 & (1 << coding) != 0

@@ -1,6 +1,7 @@
-//! Pages of sites: renders a version once, compresses it, and caches it.
+//! Pages of sites: a rendered version with its compressed bodies.
 
+pub(crate) mod compressor;
+pub(crate) mod encoded;
 pub(crate) mod encodings;
-pub(crate) mod page_cache;
 pub(crate) mod rendered_page;
 pub(crate) mod tracker;

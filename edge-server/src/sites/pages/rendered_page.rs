@@ -1,91 +1,84 @@
-//! A rendered page: its body in every content coding that makes it smaller, each with its own ETag.
+//! A rendered page: its body, plain and compressed.
 //!
 //! A version is compressed once, in the background. A request only selects a body.
 
-use std::io::Write;
 use std::sync::Arc;
 
-use bytes::Bytes;
-use flate2::Compression;
-use flate2::write::GzEncoder;
 use http::HeaderValue;
-use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
-use super::encodings::{Accepted, CODINGS};
-use crate::etag;
+use super::encoded::{Compressed, Encoded, MIN_COMPRESSED_BYTES};
+use super::encodings::Accepted;
 use crate::sites::page_views::ViewCounter;
 
-/// Size below which compression saves less than its headers add.
-const MIN_COMPRESSED_BYTES: usize = 1_024;
 /// Memory of a version beside its bodies.
 const OVERHEAD_BYTES: usize = 512;
-
-const GZIP_LEVEL: u32 = 6;
-const BROTLI_LEVEL: i32 = 5;
-const ZSTD_LEVEL: i32 = 9;
 
 /// A version of a page. Cheap to clone.
 #[derive(Debug, Clone)]
 pub(crate) struct RenderedPage(Arc<Version>);
 
+/// What a page was rendered from.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Origin {
+    /// `None` for an HTML file without a page. Its views are not counted.
+    pub(crate) page_id: Option<Uuid>,
+    /// Path of the file that it shows.
+    pub(crate) path: Option<Box<str>>,
+}
+
+impl From<Uuid> for Origin {
+    fn from(page_id: Uuid) -> Self {
+        Self { page_id: Some(page_id), path: None }
+    }
+}
+
 #[derive(Debug)]
 struct Version {
-    page_id: Uuid,
+    origin: Origin,
     plain: Encoded,
     /// The ETag of the page that this one was rewritten from, for display at another URL.
     source: Option<HeaderValue>,
-    /// In the order of [`CODINGS`]; `None` where compression does not make the body smaller.
-    compressed: [Option<Encoded>; CODINGS.len()],
+    compressed: Compressed,
     needs_compression: bool,
-    views: ViewCounter,
-}
-
-/// A body and its ETag.
-#[derive(Debug)]
-pub(crate) struct Encoded {
-    pub(crate) body: Bytes,
-    pub(crate) etag: HeaderValue,
-    /// `None` for the uncompressed body.
-    pub(crate) coding: Option<HeaderValue>,
-}
-
-impl Encoded {
-    fn new(body: Vec<u8>, coding: Option<&'static str>) -> Self {
-        let etag = etag::from_digest(&Sha256::digest(&body));
-        // Without spare capacity, because the cache weighs a body by its length.
-        Self { body: body.into_boxed_slice().into(), etag, coding: coding.map(HeaderValue::from_static) }
-    }
+    views: Option<ViewCounter>,
 }
 
 impl RenderedPage {
     /// Returns a version that is not compressed yet.
-    pub(crate) fn new(page_id: Uuid, html: String) -> Self {
+    pub(crate) fn new(origin: impl Into<Origin>, html: String) -> Self {
+        let origin = origin.into();
+        let views = origin.page_id.map(ViewCounter::new);
+        Self::uncompressed(origin, html, None, views)
+    }
+
+    fn uncompressed(
+        origin: Origin,
+        html: String,
+        source: Option<HeaderValue>,
+        views: Option<ViewCounter>,
+    ) -> Self {
         let needs_compression = html.len() >= MIN_COMPRESSED_BYTES;
-        let (plain, compressed) = (Encoded::new(html.into(), None), [const { None }; CODINGS.len()]);
-        let views = ViewCounter::new(page_id);
-        Self(Arc::new(Version { page_id, plain, source: None, compressed, needs_compression, views }))
+        let (plain, compressed) = (Encoded::new(html.into(), None), Compressed::default());
+        Self(Arc::new(Version { origin, plain, source, compressed, needs_compression, views }))
     }
 
     /// Returns the page for display at another URL: its relative links refer to `base_url`. This takes milliseconds of CPU
     /// time for a large page.
     pub(crate) fn with_base_url(&self, base_url: &str) -> Self {
-        let Version { page_id, plain, views, .. } = &*self.0;
+        let Version { origin, plain, views, .. } = &*self.0;
         let html = domain::rendering::at(&String::from_utf8_lossy(&plain.body), base_url);
-        let needs_compression = html.len() >= MIN_COMPRESSED_BYTES;
-        Self(Arc::new(Version {
-            page_id: *page_id,
-            plain: Encoded::new(html.into(), None),
-            source: Some(plain.etag.clone()),
-            compressed: [const { None }; CODINGS.len()],
-            needs_compression,
-            views: views.clone(),
-        }))
+        Self::uncompressed(origin.clone(), html, Some(plain.etag.clone()), views.clone())
     }
 
     /// Returns whether this page was rewritten from the current content of `page`.
     pub(crate) fn is_rewritten_from(&self, page: &Self) -> bool {
-        self.0.page_id == page.0.page_id && self.0.source.as_ref() == Some(&page.0.plain.etag)
+        self.0.origin == page.0.origin && self.0.source.as_ref() == Some(&page.0.plain.etag)
+    }
+
+    /// Returns the path of the file that the page shows.
+    pub(crate) fn path(&self) -> Option<&str> {
+        self.0.origin.path.as_deref()
     }
 
     /// Returns the number of bytes of the uncompressed body.
@@ -94,8 +87,8 @@ impl RenderedPage {
     }
 
     /// Returns whether this is the version of the page with this HTML.
-    pub(crate) fn is_version(&self, page_id: Uuid, html: &str) -> bool {
-        self.0.page_id == page_id && self.0.plain.body == html.as_bytes()
+    pub(crate) fn is_version(&self, origin: &Origin, html: &str) -> bool {
+        self.0.origin == *origin && self.0.plain.body == html.as_bytes()
     }
 
     /// Returns whether both are the same object in memory.
@@ -109,24 +102,11 @@ impl RenderedPage {
 
     /// Compresses the version with every coding. This takes milliseconds of CPU time.
     pub(crate) fn compressed(&self) -> Self {
-        let Version { page_id, plain, source, views, .. } = &*self.0;
-        let with = |coding: &'static str, result: std::io::Result<Vec<u8>>| {
-            let result =
-                result.inspect_err(|error| tracing::warn!(%error, coding, "a page could not be compressed"));
-            result
-                .ok()
-                .filter(|body| body.len() < plain.body.len())
-                .map(|body| Encoded::new(body, Some(coding)))
-        };
-        let [gzip_, brotli_, zstd_] = CODINGS;
-        let compressed = [
-            with(gzip_, gzip(&plain.body)),
-            with(brotli_, brotli(&plain.body)),
-            with(zstd_, zstd::bulk::compress(&plain.body, ZSTD_LEVEL)),
-        ];
+        let Version { origin, plain, source, views, .. } = &*self.0;
+        let compressed = Compressed::new(&plain.body);
         let plain = Encoded { body: plain.body.clone(), etag: plain.etag.clone(), coding: None };
         Self(Arc::new(Version {
-            page_id: *page_id,
+            origin: origin.clone(),
             plain,
             source: source.clone(),
             compressed,
@@ -137,47 +117,27 @@ impl RenderedPage {
 
     /// Returns the smallest body among the accepted codings.
     pub(crate) fn smallest_body(&self, accepted: Accepted) -> &Encoded {
-        let candidates = self.0.compressed.iter().enumerate().filter(|(at, _)| accepted.contains(*at));
-        candidates
-            .filter_map(|(_, encoded)| encoded.as_ref())
-            .min_by_key(|one| one.body.len())
-            .unwrap_or(&self.0.plain)
+        self.0.compressed.smallest(accepted).unwrap_or(&self.0.plain)
     }
 
-    pub(crate) fn views(&self) -> &ViewCounter {
-        &self.0.views
+    /// Returns the counter of its views; `None` if they are not counted.
+    pub(crate) fn views(&self) -> Option<&ViewCounter> {
+        self.0.views.as_ref()
     }
 
     /// Returns the memory of all bodies.
     pub(crate) fn weight_bytes(&self) -> usize {
-        let compressed = self.0.compressed.iter().flatten().map(|one| one.body.len()).sum::<usize>();
-        OVERHEAD_BYTES + self.0.plain.body.len() + compressed
+        OVERHEAD_BYTES + self.0.plain.body.len() + self.0.compressed.weight_bytes()
     }
-}
-
-/// Compresses with gzip.
-pub(crate) fn gzip(body: &[u8]) -> std::io::Result<Vec<u8>> {
-    let mut encoder = GzEncoder::new(Vec::new(), Compression::new(GZIP_LEVEL));
-    encoder.write_all(body)?;
-    encoder.finish()
-}
-
-fn brotli(mut body: &[u8]) -> std::io::Result<Vec<u8>> {
-    let parameters = brotli::enc::BrotliEncoderParams {
-        quality: BROTLI_LEVEL,
-        size_hint: body.len(),
-        ..Default::default()
-    };
-    let mut compressed = Vec::new();
-    brotli::BrotliCompress(&mut body, &mut compressed, &parameters)?;
-    Ok(compressed)
 }
 
 #[cfg(test)]
 mod tests {
     use http::{HeaderMap, header};
+    use sha2::{Digest, Sha256};
 
     use super::*;
+    use crate::sites::pages::encodings::CODINGS;
 
     fn accepting(codings: &str) -> Accepted {
         Accepted::from_headers(&HeaderMap::from_iter([(header::ACCEPT_ENCODING, codings.parse().unwrap())]))

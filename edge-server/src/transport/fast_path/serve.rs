@@ -185,10 +185,10 @@ mod tests {
         let config: Config = load(DEFAULTS, &Sources { set, ..Sources::default() }).unwrap().config;
         let state = EdgeState::new(&config).unwrap();
         let subdomain_id = Uuid::from_u128(1);
-        let site = Site { subdomain_id, claimed: true, suspended: false, moved_to: None };
-        state.sites.insert("quiet-otter", site).await;
+        let site = Site { subdomain_id, claimed: true, ..Site::default() };
+        state.sites.insert("quiet-otter", site.clone()).await;
         let page = RenderedPage::new(Uuid::from_u128(2), "<p>hello</p>".to_owned());
-        state.pages.insert(subdomain_id, domain::pages::INDEX, page).await;
+        state.answers.insert(&site, "/", page).await;
 
         let (mut client, mut server) = tokio::io::duplex(1_024);
         let table = ConnectionTable::new(config.connections.clone());

@@ -6,14 +6,18 @@ use uuid::Uuid;
 
 use crate::{Conn, Error};
 
-/// A published page.
+/// A published page, or an HTML file that is served without a page.
 #[derive(Debug, Clone)]
 pub struct PublishedPage {
-    pub slug: String,
+    /// `None` for a file without a page.
+    pub slug: Option<String>,
+    /// Path of the file; `None` for a page that the API made.
+    pub path: Option<String>,
     pub updated_at: DateTime<Utc>,
 }
 
-/// Returns the published pages of a site by slug, without its `404` page.
+/// Returns the published pages of a site by slug, without its `404` page, and then its HTML files without a page by
+/// path. Takes no account, because visitors have none.
 pub async fn list_published_pages(
     conn: &mut Conn,
     subdomain_id: Uuid,
@@ -21,8 +25,16 @@ pub async fn list_published_pages(
 ) -> Result<Vec<PublishedPage>, Error> {
     let pages = query_as!(
         PublishedPage,
-        "select slug, updated_at from pages
-         where subdomain_id = $1 and is_published and slug <> '404' order by slug limit $2",
+        r#"select slug as "slug?", path as "path?", updated_at as "updated_at!" from (
+             select slug, path, updated_at from pages
+             where subdomain_id = $1 and is_published and slug <> '404'
+             union all
+             select null, f.path, coalesce(d.processed_at, d.created_at)
+             from served_deploys v join deploys d on d.id = v.deploy_id
+             join deploy_files f on f.deploy_id = v.deploy_id
+             where v.subdomain_id = $1 and f.content_type = 'text/html'
+               and not exists (select from pages p where p.subdomain_id = $1 and p.path = f.path)) listed
+           order by slug nulls last, path limit $2"#,
         subdomain_id,
         limit,
     )

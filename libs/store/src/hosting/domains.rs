@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 use sqlx::{query, query_as, query_scalar};
 use uuid::Uuid;
 
-use crate::subdomains::Site;
+use crate::subdomains::{Site, SiteRow};
 use crate::{Conn, Error, ListFilter};
 
 /// A custom domain.
@@ -136,14 +136,16 @@ pub async fn is_verified(conn: &mut Conn, host: &str) -> Result<bool, Error> {
 /// Returns the site of a verified domain. Takes no account, because visitors have none.
 pub async fn find_site_by_domain(conn: &mut Conn, domain: &str) -> Result<Option<Site>, Error> {
     let site = query_as!(
-        Site,
+        SiteRow,
         r#"select d.subdomain_id, a.claimed_at is not null as "claimed!",
-                  a.suspended_at is not null as "suspended!", null::text as moved_to
+                  a.suspended_at is not null as "suspended!", null::text as moved_to,
+                  p.id as "deploy_id?", p.rules::text as rules
            from domains d join accounts a on a.id = d.account_id
+           left join served_deploys v on v.subdomain_id = d.subdomain_id left join deploys p on p.id = v.deploy_id
            where d.domain = $1 and d.dns_status = 'verified'"#,
         domain,
     )
     .fetch_optional(conn)
     .await?;
-    Ok(site)
+    Ok(site.map(Site::from))
 }

@@ -4,6 +4,7 @@ pub mod assets;
 pub mod deploys;
 pub mod domains;
 pub mod served_files;
+pub mod site_addresses;
 pub mod subdomain_names;
 pub mod subdomains;
 pub mod uploads;

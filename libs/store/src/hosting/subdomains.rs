@@ -1,6 +1,7 @@
 //! Subdomains, under which sites are served.
 
 use chrono::{DateTime, Utc};
+use domain::static_sites::SiteRules;
 use sqlx::{query, query_as};
 use uuid::Uuid;
 
@@ -15,7 +16,7 @@ pub struct Subdomain {
 }
 
 /// A site with the properties that the edge needs to serve it.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Site {
     pub subdomain_id: Uuid,
     /// Whether its account is claimed; other sites are hidden from search engines.
@@ -24,6 +25,37 @@ pub struct Site {
     pub suspended: bool,
     /// Its current name, if it was found by a former one.
     pub moved_to: Option<String>,
+    /// The deploy that it serves its files from.
+    pub deploy_id: Option<Uuid>,
+    /// The rules of that deploy.
+    pub rules: SiteRules,
+    /// Size of the rules as stored.
+    pub rules_bytes: usize,
+}
+
+/// A row of a site.
+pub(crate) struct SiteRow {
+    pub(crate) subdomain_id: Uuid,
+    pub(crate) claimed: bool,
+    pub(crate) suspended: bool,
+    pub(crate) moved_to: Option<String>,
+    pub(crate) deploy_id: Option<Uuid>,
+    pub(crate) rules: Option<String>,
+}
+
+impl From<SiteRow> for Site {
+    fn from(row: SiteRow) -> Self {
+        let SiteRow { subdomain_id, claimed, suspended, moved_to, deploy_id, rules } = row;
+        let text = rules.unwrap_or_default();
+        let rules = (!text.is_empty()).then(|| serde_json::from_str(&text)).transpose();
+        // Files are served all the same: an earlier version may have accepted a rule that this one does not.
+        let rules = rules.unwrap_or_else(|error| {
+            tracing::error!(%error, ?deploy_id, "the rules of a site can't be read");
+            None
+        });
+        let rules = rules.unwrap_or_default();
+        Self { subdomain_id, claimed, suspended, moved_to, deploy_id, rules, rules_bytes: text.len() }
+    }
 }
 
 /// Inserts a subdomain under a reserved name ([`crate::subdomain_names::reserve_name`]).
@@ -72,10 +104,12 @@ pub async fn find_site_by_name(
     now: DateTime<Utc>,
 ) -> Result<Option<Site>, Error> {
     let site = query_as!(
-        Site,
+        SiteRow,
         r#"select s.id as subdomain_id, a.claimed_at is not null as "claimed!",
-                  a.suspended_at is not null as "suspended!", nullif(s.name, $1) as moved_to
+                  a.suspended_at is not null as "suspended!", nullif(s.name, $1) as moved_to,
+                  d.id as "deploy_id?", d.rules::text as rules
            from subdomains s join accounts a on a.id = s.account_id
+           left join served_deploys v on v.subdomain_id = s.id left join deploys d on d.id = v.deploy_id
            where s.name = $1
               or s.id = (select f.subdomain_id from former_names f where f.name = $1 and f.kept_until > $2)
            order by s.name = $1 desc limit 1"#,
@@ -84,5 +118,5 @@ pub async fn find_site_by_name(
     )
     .fetch_optional(conn)
     .await?;
-    Ok(site)
+    Ok(site.map(Site::from))
 }

@@ -165,15 +165,3 @@ pub async fn list_existing(conn: &mut Conn, ids: &[Uuid]) -> Result<HashSet<Uuid
     let ids = query_scalar!("select id from analytics_sites where id = any($1)", ids).fetch_all(conn).await?;
     Ok(ids.into_iter().collect())
 }
-
-/// Returns the tracker settings of a subdomain, or `None` if its pages are not counted.
-pub async fn find_tag(conn: &mut Conn, subdomain_id: Uuid) -> Result<Option<TrackerTag>, Error> {
-    let tag = query_as!(
-        TrackerTag,
-        "select site_token, honour_dnt from analytics_sites where subdomain_id = $1",
-        subdomain_id,
-    )
-    .fetch_optional(conn)
-    .await?;
-    Ok(tag)
-}

@@ -174,32 +174,6 @@ pub async fn list_pages(
     )?)
 }
 
-/// Returns the published page at a slug of a site.
-pub async fn find_document(
-    conn: &mut Conn,
-    subdomain_id: Uuid,
-    slug: &str,
-) -> Result<Option<Document>, Error> {
-    let document = query!(
-        r#"select id, html, css, entry_template,
-                  case when entry_template is not null then array(
-                    select data from page_entries where page_id = pages.id order by created_at desc, id desc)
-                  end as entries
-           from pages where subdomain_id = $1 and slug = $2 and is_published"#,
-        subdomain_id,
-        slug,
-    )
-    .fetch_optional(conn)
-    .await?;
-    Ok(document.map(|row| Document {
-        id: row.id,
-        html: row.html,
-        css: row.css,
-        entry_template: row.entry_template,
-        entries: row.entries.unwrap_or_default(),
-    }))
-}
-
 /// Returns the subdomain name of the page that holds the short URL `/p/<slug>`.
 pub async fn find_short_address(conn: &mut Conn, slug: &str) -> Result<Option<String>, Error> {
     let name = query_scalar!(

@@ -1,0 +1,41 @@
+//! Keys of cached answers.
+
+use equivalent::Equivalent;
+use uuid::Uuid;
+
+use super::answer::Asked;
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct AnswerKey {
+    pub(super) subdomain_id: Uuid,
+    pub(super) asked: Asked<Box<str>>,
+    /// The URL that relative links refer to, for a page that is shown at its short URL.
+    pub(super) base_url: Option<Box<str>>,
+}
+
+impl AnswerKey {
+    pub(super) fn new(subdomain_id: Uuid, asked: Asked<&str>) -> Self {
+        Self { subdomain_id, asked: asked.map(Box::from), base_url: None }
+    }
+
+    /// Returns the memory of the texts.
+    pub(super) fn weight_bytes(&self) -> usize {
+        self.asked.text().len() + self.base_url.as_ref().map_or(0, |url| url.len())
+    }
+}
+
+/// A borrowed [`AnswerKey`], which saves a copy of the address per lookup.
+#[derive(Hash)]
+pub(super) struct AnswerRef<'a> {
+    pub(super) subdomain_id: Uuid,
+    pub(super) asked: Asked<&'a str>,
+    pub(super) base_url: Option<&'a str>,
+}
+
+impl Equivalent<AnswerKey> for AnswerRef<'_> {
+    fn equivalent(&self, key: &AnswerKey) -> bool {
+        self.subdomain_id == key.subdomain_id
+            && self.asked == key.asked.as_ref().map(|text| &**text)
+            && self.base_url == key.base_url.as_deref()
+    }
+}

@@ -1,0 +1,7 @@
+//! What addresses of a site answer: finds it, renders it, and caches it.
+
+pub(crate) mod address_headers;
+pub(crate) mod answer;
+pub(crate) mod answer_cache;
+mod answer_key;
+mod loader;
