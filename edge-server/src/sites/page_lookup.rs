@@ -12,11 +12,10 @@ use axum::response::Response;
 use cache::Served;
 use domain::static_sites::site_path::{RequestPath, is_reserved};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
-use store::site_addresses::FoundFile;
 use store::subdomains::Site;
 
 use super::answers::address_headers::AddressHeaders;
-use super::answers::answer::{Answer, Resolved};
+use super::answers::answer::{Answer, Resolved, SiteFile};
 use super::cache_status::CacheStatus;
 use super::classify_host::{HostKind, SiteHost, classify_host, normalized_host};
 use super::connection_cache::ConnectionCache;
@@ -124,7 +123,7 @@ pub(super) enum FoundAnswer {
     /// A page, with the status 200 or 404.
     Page(FoundPage, u16),
     /// A file, with the status 200 or 404 and the headers that the site sets.
-    File(Arc<FoundFile>, u16, Option<Arc<AddressHeaders>>),
+    File(Arc<SiteFile>, u16, Option<Arc<AddressHeaders>>),
     /// A redirect to this `Location`.
     Redirect(Arc<str>, u16),
     /// Only what is generated for every site.

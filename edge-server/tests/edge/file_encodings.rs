@@ -117,9 +117,16 @@ async fn browsers_keep_files_that_are_named_by_their_content() {
         "logo.svg",
         "app.js",
         "assets/index-production.js",
+        // Like a hash, and beside two of the same form.
+        "assets/view-DQnabcdG.js",
+        "assets/vue-Cx9kQ2_z.js",
+        // Like a hash, and alone.
+        "lib/view-DQnabcdG.js",
     ];
     site.serve_files(&files.map(|path| (path, domain::media::by_name(path), &b"x"[..]))).await;
-    for (path, is_kept) in files.into_iter().zip([true, true, true, true, false, false, false]) {
+    for (path, is_kept) in
+        files.into_iter().zip([true, true, true, true, false, false, false, true, true, false])
+    {
         let response = get(&edge, &site.host, &format!("/{path}"), &[]).await;
         let lifetime = if is_kept {
             "public, max-age=31536000, immutable"

@@ -186,7 +186,7 @@ async fn a_file_can_not_take_an_address_of_the_platform() {
 
 #[tokio::test]
 async fn html_without_a_page_is_served_like_a_page() {
-    let edge = Edge::with(&["views.flush_interval=20ms"]).await;
+    let edge = Edge::start().await;
     edge.wait_until_subscribed().await;
     let site = edge.account("quiet-otter").await;
     site.track("site_abc").await;

@@ -45,12 +45,20 @@ impl<T> Asked<T> {
     }
 }
 
+/// A file of a site.
+#[derive(Debug)]
+pub(crate) struct SiteFile {
+    pub(crate) found: FoundFile,
+    /// Whether its name has a hash of its content, so that it never changes.
+    pub(crate) is_content_hashed: bool,
+}
+
 /// What an address answers.
 #[derive(Debug, Clone)]
 pub(crate) enum Answer {
     /// A page at an address of its own.
     Page(RenderedPage),
-    File(Arc<FoundFile>),
+    File(Arc<SiteFile>),
     /// A page that is shown at none of its own addresses, by a rule or as a fallback. It is cached once, however many
     /// addresses show it.
     Shown(Asked<Arc<str>>),
@@ -66,7 +74,8 @@ impl Answer {
         match self {
             Self::Page(page) => page.weight_bytes(),
             Self::File(file) => {
-                192 + file.path.len() + file.file.filename.len() + file.file.content_type.len()
+                let FoundFile { path, file } = &file.found;
+                192 + path.len() + file.filename.len() + file.content_type.len()
             }
             Self::Shown(asked) => asked.text().len(),
             Self::Redirect(location) => location.len(),

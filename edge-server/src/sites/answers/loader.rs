@@ -5,6 +5,7 @@ use std::sync::Arc;
 use blobs::{Blobs, Name};
 use domain::Transient;
 use domain::static_sites::address::{self, PageSlugs};
+use domain::static_sites::hashed_names;
 use domain::static_sites::resolution::{PageAt, Resolution};
 use domain::static_sites::site_path::RequestPath;
 use futures::TryStreamExt;
@@ -15,13 +16,16 @@ use store::sites::TrackerTag;
 use store::subdomains::Site;
 
 use super::address_headers::AddressHeaders;
-use super::answer::{Answer, Asked, CachedAnswer};
+use super::answer::{Answer, Asked, CachedAnswer, SiteFile};
 use crate::cpu_work::{CpuWork, Tenant};
 use crate::sites::pages::rendered_page::{Origin, RenderedPage};
 use crate::sites::pages::tracker;
 
 /// Size up to which HTML files are rendered like pages. Larger ones are streamed as they are.
 const MAX_RENDERED_BYTES: i64 = 4 << 20;
+
+/// Files on each side of another whose names tell whether its name has a content hash.
+const NEIGHBORS: i64 = 20;
 
 /// Loads and renders.
 #[derive(Clone)]
@@ -63,7 +67,7 @@ impl Loader {
                 (self.page(site, found, is_page, last).await?, 200)
             }
             Resolution::File { path, status } if status != 200 || query.is_some() || !own.contains(&path) => {
-                (elsewhere(found, path), status)
+                (self.elsewhere(site, found, path).await?, status)
             }
             Resolution::File { path, status } => (self.file_or_page(site, found, &path, last).await?, status),
         };
@@ -137,7 +141,32 @@ impl Loader {
         {
             return Ok(Answer::Page(page));
         }
-        Ok(Answer::File(Arc::new(file)))
+        self.file(site, file).await
+    }
+
+    /// Returns the answer at an address that is none of the file's own.
+    async fn elsewhere(&self, site: &Site, mut found: Found, path: String) -> Result<Answer, ReadError> {
+        let is_page = found.pages.iter().any(|page| page.path.as_deref() == Some(&path));
+        match found.files.iter().position(|file| file.path == path) {
+            Some(at) if !is_page && !is_rendered(&found.files[at]) => {
+                self.file(site, found.files.swap_remove(at)).await
+            }
+            _ => Ok(Answer::Shown(Asked::Path(path.into()))),
+        }
+    }
+
+    async fn file(&self, site: &Site, found: FoundFile) -> Result<Answer, ReadError> {
+        let path = found.path.as_str();
+        let mut is_content_hashed = hashed_names::is_content_hashed(path);
+        if let Some(deploy_id) = site.deploy_id.filter(|_| hashed_names::may_be_content_hashed(path)) {
+            let list = async |conn: &mut store::Conn| {
+                store::site_addresses::list_neighbors(conn, deploy_id, path, NEIGHBORS).await
+            };
+            let neighbors = self.lookups.query(list).await?;
+            let names = neighbors.iter().map(String::as_str).chain([path]);
+            is_content_hashed = hashed_names::content_hashed(names).contains(path);
+        }
+        Ok(Answer::File(Arc::new(SiteFile { found, is_content_hashed })))
     }
 
     async fn page(
@@ -241,17 +270,6 @@ fn version(
     };
     let last = last.filter(|last| last.is_version(&origin, &html));
     last.unwrap_or_else(|| RenderedPage::new(origin, html))
-}
-
-/// Returns the answer at an address that is none of the file's own.
-fn elsewhere(mut found: Found, path: String) -> Answer {
-    let is_page = found.pages.iter().any(|page| page.path.as_deref() == Some(&path));
-    match found.files.iter().position(|file| file.path == path) {
-        Some(at) if !is_page && !is_rendered(&found.files[at]) => {
-            Answer::File(Arc::new(found.files.swap_remove(at)))
-        }
-        _ => Answer::Shown(Asked::Path(path.into())),
-    }
 }
 
 fn is_rendered(found: &FoundFile) -> bool {

@@ -5,14 +5,13 @@ use std::sync::Arc;
 
 use axum::response::Response;
 use domain::media;
-use domain::static_sites::hashed_names::is_content_hashed;
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, header};
-use store::site_addresses::FoundFile;
 use store::subdomains::Site;
 
 use super::file_body::FileBodyCache;
 use crate::sites::answers::address_headers::AddressHeaders;
+use crate::sites::answers::answer::SiteFile;
 use crate::sites::header_templates::NOINDEX;
 
 const REVALIDATE: &str = "public, max-age=0, must-revalidate";
@@ -23,7 +22,7 @@ const IMMUTABLE: &str = "public, max-age=31536000, immutable";
 pub(crate) async fn respond(
     bodies: &FileBodyCache,
     site: &Site,
-    file: &FoundFile,
+    file: &SiteFile,
     status: u16,
     set: Option<Arc<AddressHeaders>>,
     request: &Parts,
@@ -33,18 +32,19 @@ pub(crate) async fn respond(
         set.apply_to(&mut headers);
     }
     if status == 404 {
-        return bodies.not_found(&file.file, request, headers).await;
+        return bodies.not_found(&file.found.file, request, headers).await;
     }
-    bodies.respond(&file.file, request, headers).await
+    bodies.respond(&file.found.file, request, headers).await
 }
 
-fn response_headers(found: &FoundFile, site: &Site) -> HeaderMap {
-    let file = &found.file;
+fn response_headers(file: &SiteFile, site: &Site) -> HeaderMap {
+    let is_content_hashed = file.is_content_hashed;
+    let file = &file.found.file;
     let mut headers = HeaderMap::with_capacity(12);
     let octets = HeaderValue::from_static("application/octet-stream");
     let content_type = HeaderValue::from_str(&media::with_charset(&file.content_type)).unwrap_or(octets);
     headers.insert(header::CONTENT_TYPE, content_type);
-    let lifetime = if is_content_hashed(&found.path) { IMMUTABLE } else { REVALIDATE };
+    let lifetime = if is_content_hashed { IMMUTABLE } else { REVALIDATE };
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static(lifetime));
     if is_shared(&file.content_type) {
         headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*"));

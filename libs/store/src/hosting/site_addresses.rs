@@ -1,7 +1,7 @@
 //! What a site has at an address: pages and files of its served deploy, found by one query.
 
 use serde_json::Value;
-use sqlx::query;
+use sqlx::{query, query_scalar};
 use uuid::Uuid;
 
 use crate::pages::Document;
@@ -106,4 +106,26 @@ pub async fn find_at_address(conn: &mut Conn, lookup: &Lookup<'_>) -> Result<Fou
         }
     }
     Ok(found)
+}
+
+/// Returns paths of files beside a path: `limit` before and `limit` after it, in their order. Takes no account, because
+/// visitors have none.
+pub async fn list_neighbors(
+    conn: &mut Conn,
+    deploy_id: Uuid,
+    path: &str,
+    limit: i64,
+) -> Result<Vec<String>, Error> {
+    let paths = query_scalar!(
+        r#"(select path as "path!" from deploy_files
+            where deploy_id = $1 and path < $2 order by path desc limit $3)
+           union all
+           (select path from deploy_files where deploy_id = $1 and path > $2 order by path limit $3)"#,
+        deploy_id,
+        path,
+        limit,
+    )
+    .fetch_all(conn)
+    .await?;
+    Ok(paths)
 }

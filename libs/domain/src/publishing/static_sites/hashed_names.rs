@@ -53,6 +53,11 @@ pub fn is_content_hashed(path: &str) -> bool {
     matches!(evidence(path), Evidence::Sure(_))
 }
 
+/// Returns whether a path may have a content hash: the names beside it decide ([`content_hashed`]).
+pub fn may_be_content_hashed(path: &str) -> bool {
+    matches!(evidence(path), Evidence::Probable(_))
+}
+
 /// Returns the paths with a content hash among all files of a site. A name that is only probable alone (a hash of
 /// base64url may lack digits) counts beside at least two sure ones of the same form in its folder.
 pub fn content_hashed<'a>(paths: impl IntoIterator<Item = &'a str>) -> BTreeSet<&'a str> {
