@@ -43,7 +43,10 @@ async fn a_site_of_many_pages_holds_the_lock_of_its_account_for_as_few_statement
     let owner = Owner::with_plan(Plan::Scale).await;
     let router = owner.api.replica(&["deploys.progress_interval=1h"]);
     let mut counts = Vec::new();
-    for (pages, text) in [(20, "new"), (20, "changed"), (300, "new"), (300, "changed"), (300, "changed")] {
+    // The first is not compared: while statements are logged for the first time, a test without a subscriber may turn them off.
+    for (pages, text) in
+        [(1, "new"), (20, "new"), (20, "changed"), (300, "new"), (300, "changed"), (300, "changed")]
+    {
         let pages: Vec<(String, String)> =
             (0..pages).map(|at| (format!("{pages}-{at}.html"), format!("<p>{at} {text}"))).collect();
         let files: Vec<(&str, &[u8])> =
@@ -61,7 +64,7 @@ async fn a_site_of_many_pages_holds_the_lock_of_its_account_for_as_few_statement
         );
         counts.push(statements.0.load(Ordering::Relaxed));
     }
-    let [few_new, few_changed, new, changed, same] = counts[..] else { panic!("{counts:?}") };
+    let [_, few_new, few_changed, new, changed, same] = counts[..] else { panic!("{counts:?}") };
     assert!(few_new > 10, "the statements are counted: {counts:?}");
     assert!(new <= few_new + 10 && changed <= few_changed + 10 && same <= changed, "{counts:?}");
 }
