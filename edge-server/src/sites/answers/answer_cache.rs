@@ -225,7 +225,7 @@ impl AnswerCache {
         }
         let (answers, compressor, page) = (self.answers.clone(), self.compressor.clone(), page.clone());
         tokio::spawn(async move {
-            let Some(_turn) = compressor.turn(key.subdomain_id).await else { return };
+            let Some(_permit) = compressor.acquire(key.subdomain_id).await else { return };
             let is_page =
                 |cached: &CachedAnswer| matches!(&cached.answer, Answer::Page(other) if other.is_same(&page));
             // Meanwhile the version may have been replaced or evicted.

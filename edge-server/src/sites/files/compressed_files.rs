@@ -54,7 +54,7 @@ impl CompressedFiles {
 
     async fn compress(&self, name: Name, size: u64) -> Result<Arc<Compressed>, NotCompressed> {
         let load = async {
-            let _turn = self.compressor.turn(name.account_id).await.ok_or(NotCompressed)?;
+            let _permit = self.compressor.acquire(name.account_id).await.ok_or(NotCompressed)?;
             let read = async {
                 let parts: Vec<bytes::Bytes> = self.blobs.read(name, 0..size).await?.try_collect().await?;
                 Ok::<_, blobs::Error>(parts.concat())

@@ -1,6 +1,6 @@
-//! Turns for compression in the background.
+//! Permits for compression in the background.
 //!
-//! One body is compressed at a time, because requests have priority. Of each tenant one body waits for its turn at a time,
+//! One body is compressed at a time, because requests have priority. Of each tenant one body waits for a permit at a time,
 //! so the backlog of one delays another by one body.
 
 use std::sync::Arc;
@@ -23,25 +23,25 @@ const MAX_CONCURRENT: usize = 1;
 #[derive(Clone)]
 pub(crate) struct Compressor {
     pending: Arc<Semaphore>,
-    turns: Admission<Uuid>,
+    admission: Admission<Uuid>,
 }
 
 /// The permission to compress one body. Dropping it lets the next one begin.
-pub(crate) struct Turn {
+pub(crate) struct CompressionPermit {
     _permit: Permit<Uuid>,
     _pending: OwnedSemaphorePermit,
 }
 
 impl Compressor {
     pub(crate) fn new() -> Self {
-        let turns = Admission::new(MAX_CONCURRENT, 1, QUEUE_TIMEOUT);
-        Self { pending: Arc::new(Semaphore::new(MAX_PENDING)), turns }
+        let admission = Admission::new(MAX_CONCURRENT, 1, QUEUE_TIMEOUT);
+        Self { pending: Arc::new(Semaphore::new(MAX_PENDING)), admission }
     }
 
-    /// Waits for the turn of a body of this tenant, a site or an account. `None` if too many wait already.
-    pub(crate) async fn turn(&self, tenant: Uuid) -> Option<Turn> {
+    /// Waits for a permit for a body of this tenant, a site or an account. `None` if too many wait already.
+    pub(crate) async fn acquire(&self, tenant: Uuid) -> Option<CompressionPermit> {
         let pending = Arc::clone(&self.pending).try_acquire_owned().ok()?;
-        let permit = self.turns.acquire_queued(tenant, MAX_PENDING_PER_TENANT).await.ok()?;
-        Some(Turn { _permit: permit, _pending: pending })
+        let permit = self.admission.acquire_queued(tenant, MAX_PENDING_PER_TENANT).await.ok()?;
+        Some(CompressionPermit { _permit: permit, _pending: pending })
     }
 }

@@ -6,6 +6,7 @@
 //! returns the paths that matter, and [`Resolver::resolve`] decides from those that exist.
 
 use super::address::{self, FALLBACK_FILE, FileAt, INDEX_FILE};
+use super::reasons::is_never_served;
 use super::redirects::{Redirects, RequestQuery, RuleMatch};
 use super::site_path::{self, RequestPath, address_of};
 use crate::pages;
@@ -88,11 +89,13 @@ impl Resolver<'_> {
         if site_path::is_reserved(request.path()) {
             return Resolution::Reserved;
         }
+        // Deploys of earlier versions stored them.
+        let exists = |path: &str| !is_never_served(path) && exists(path);
         let parsed = RequestQuery::new(query);
         if let Some(rule) = self.redirects.before_files(request, &parsed) {
             return self.of_rule(rule, request, &exists);
         }
-        match address::file_at(request, &exists) {
+        match address::file_at(request, exists) {
             FileAt::File(path) => return Resolution::File { path, status: 200 },
             FileAt::Moved(to) => return moved(&to, &parsed),
             FileAt::Missing => {}
@@ -162,6 +165,17 @@ mod tests {
             Resolution::File { path, status } => format!("{status} {path}"),
             Resolution::Redirect { location, status } => format!("{status} {location}"),
             other => format!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn secrets_that_an_earlier_version_stored_are_not_served() {
+        let (redirects, _) = Redirects::parse(b"/secret /.env 200\n", |_| false);
+        let resolver = Resolver { redirects: &redirects, spa: false };
+        let stored = |path: &str| [".env", ".env.html", "a/.git/config"].contains(&path);
+        for path in ["/.env", "/a/.git/config", "/secret", "/.env.html"] {
+            let request = RequestPath::parse(path).unwrap();
+            assert_eq!(resolver.resolve(&request, "", stored, None), Resolution::NotFound, "{path}");
         }
     }
 
