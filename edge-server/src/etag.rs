@@ -9,6 +9,14 @@ pub(crate) fn from_digest(sha256: &[u8]) -> HeaderValue {
     HeaderValue::from_str(&etag).unwrap_or(HeaderValue::from_static("\"\""))
 }
 
+/// Returns the headers of a 304: those of the response without the ones that never change while the content does not.
+pub(crate) fn not_modified_headers(mut headers: HeaderMap) -> HeaderMap {
+    for name in [header::CONTENT_TYPE, header::X_CONTENT_TYPE_OPTIONS] {
+        headers.remove(name);
+    }
+    headers
+}
+
 /// Returns whether `If-None-Match` of a request lists `etag`.
 pub(crate) fn is_listed(headers: &HeaderMap, etag: &HeaderValue) -> bool {
     is_listed_in(headers.get_all(header::IF_NONE_MATCH).iter().map(HeaderValue::as_bytes), etag)

@@ -13,8 +13,8 @@ use super::pages::page::Presentation;
 use super::pages::prefill;
 use crate::page_request::PageRequest;
 use crate::request_id::request_id;
+use crate::sites::cached_response::WholeResponse;
 use crate::sites::classify_host::{HostKind, classify_host, normalized_host};
-use crate::sites::page_response::WholeResponse;
 use crate::sites::pages::encodings::Accepted;
 use crate::state::EdgeState;
 

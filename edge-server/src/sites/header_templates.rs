@@ -6,6 +6,7 @@ use std::sync::LazyLock;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 
 use super::cache_status::CacheStatus;
+use crate::etag;
 use crate::request_id::X_REQUEST_ID;
 
 pub(crate) static X_CACHE: HeaderName = HeaderName::from_static("x-cache");
@@ -48,9 +49,7 @@ static PAGE_TEMPLATES: LazyLock<[HeaderTemplate; 8]> = LazyLock::new(|| {
 pub(crate) fn page_headers(with_body: bool, is_encoded: bool, is_claimed: bool) -> HeaderMap {
     let text = HeaderValue::from_static;
     let mut headers = HeaderMap::new();
-    if with_body {
-        headers.insert(header::CONTENT_TYPE, text("text/html; charset=utf-8"));
-    }
+    headers.insert(header::CONTENT_TYPE, text("text/html; charset=utf-8"));
     if is_encoded {
         headers.insert(header::CONTENT_ENCODING, text(""));
     }
@@ -64,5 +63,5 @@ pub(crate) fn page_headers(with_body: bool, is_encoded: bool, is_claimed: bool) 
     if !is_claimed {
         headers.insert(&X_ROBOTS_TAG, text(NOINDEX));
     }
-    headers
+    if with_body { headers } else { etag::not_modified_headers(headers) }
 }

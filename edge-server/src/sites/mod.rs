@@ -2,6 +2,7 @@
 
 pub(crate) mod answers;
 mod cache_status;
+pub(crate) mod cached_response;
 pub(crate) mod classify_host;
 pub(crate) mod connection_cache;
 pub(crate) mod error_responses;

@@ -15,26 +15,54 @@ use http::{HeaderMap, HeaderValue, StatusCode, header};
 use store::subdomains::Site;
 
 use super::answers::address_headers::AddressHeaders;
-use super::answers::answer::{Answer, Resolved, SiteFile};
+use super::answers::answer::{Answer, Resolved};
 use super::cache_status::CacheStatus;
+use super::cached_response::{CachedResponse, WholeResponse};
 use super::classify_host::{HostKind, SiteHost, classify_host, normalized_host};
 use super::connection_cache::ConnectionCache;
 use super::error_responses::{lookup_failed, not_found, plain_error};
 use super::files::assets;
-use super::page_response::{FoundPage, WholeResponse};
+use super::files::found_file::FoundFile;
+use super::files::site_file::SiteFile;
+use super::page_response::FoundPage;
 use super::pages::encodings::Accepted;
 use super::sitemaps;
+use crate::etag;
 use crate::page_request::PageRequest;
 use crate::request_id::request_id;
 use crate::state::EdgeState;
 
-/// Returns the page for a request if it is cached. `cache` belongs to the request's connection.
+/// A page or file that was found for a request, with its body in memory. Its status is 200.
+pub(crate) enum Found {
+    Page(FoundPage),
+    File(FoundFile),
+}
+
+impl Found {
+    /// Returns the response, or a 304 if the client has a body with an ETag that `is_known`. Counts a view of a page if the
+    /// request is a GET.
+    pub(crate) fn respond(
+        &self,
+        state: &EdgeState,
+        is_get: bool,
+        accepted: Accepted,
+        is_known: impl Fn(&HeaderValue) -> bool,
+    ) -> CachedResponse<'_> {
+        match self {
+            Self::Page(page) => state.page_responder.respond(page, is_get, accepted, is_known),
+            Self::File(file) => file.respond(is_known),
+        }
+    }
+}
+
+/// Returns the page or file for a request if it is cached. `cache` belongs to the request's connection.
 pub(crate) fn find_cached(
     state: &EdgeState,
     cache: &mut ConnectionCache,
     request: &PageRequest<'_>,
+    accepted: Accepted,
     now: Instant,
-) -> Option<FoundPage> {
+) -> Option<Found> {
     let (raw_host, cached) = (request.host, &mut cache.site);
     let is_current = |site: &_| state.sites.is_current(site, now);
     if !cached.as_ref().is_some_and(|site| *site.host == *raw_host && is_current(site)) {
@@ -45,14 +73,22 @@ pub(crate) fn find_cached(
         return None;
     }
     let cached = state.answers.peek(site, request.path, now)?;
-    let Answer::Page(page) = cached.answer else { return None };
     let (is_claimed, headers) = (site.claimed, cached.headers);
-    Some(FoundPage { page, is_claimed, headers, cache_status: CacheStatus::Hit })
+    match cached.answer {
+        Answer::Page(page) => {
+            Some(Found::Page(FoundPage { page, is_claimed, headers, cache_status: CacheStatus::Hit }))
+        }
+        Answer::File(file) if cached.status == 200 => {
+            let body = state.file_bodies.peek(&file, accepted, now)?;
+            Some(Found::File(FoundFile { file, headers, body }))
+        }
+        _ => None,
+    }
 }
 
-/// Returns the page for a request, loading it if necessary. `None` if the response is anything but a page with the
-/// status 200.
-pub(crate) async fn find(state: &EdgeState, request: &PageRequest<'_>) -> Option<FoundPage> {
+/// Returns the page or file for a request, loading it if necessary. `None` if the response is anything but a page with the
+/// status 200, or a file with that status that is kept in memory.
+pub(crate) async fn find(state: &EdgeState, request: &PageRequest<'_>, accepted: Accepted) -> Option<Found> {
     let path = RequestPath::parse(request.path).filter(|path| !is_reserved(path.path()))?;
     let host = site_host(state, request.host)?;
     if host == SiteHost::Subdomain(assets::NAME) {
@@ -63,31 +99,33 @@ pub(crate) async fn find(state: &EdgeState, request: &PageRequest<'_>) -> Option
         return None;
     }
     match find_answer(state, &site, &path, request.query).await.ok()? {
-        FoundAnswer::Page(page, 200) => Some(page),
+        FoundAnswer::Page(page, 200) => Some(Found::Page(page)),
+        FoundAnswer::File(file, 200, headers) => {
+            let body = state.file_bodies.find(&file, accepted).await?;
+            Some(Found::File(FoundFile { file, headers, body }))
+        }
         _ => None,
     }
 }
 
-/// Returns the response to a request that hyper has parsed, if its page is cached.
+/// Returns the response to a request that hyper has parsed, if its page or file is cached.
 pub(crate) fn answer_cached(
     state: &EdgeState,
     cache: &mut ConnectionCache,
     request: &PageRequest<'_>,
     headers: &HeaderMap,
 ) -> Option<WholeResponse> {
-    let found = find_cached(state, cache, request, Instant::now())?;
+    if headers.contains_key(header::RANGE) {
+        return None;
+    }
+    let found = find_cached(state, cache, request, Accepted::from_headers(headers), Instant::now())?;
     Some(respond(state, &found, request.is_get, headers))
 }
 
-/// Returns the response with a found page, or a 304.
-pub(super) fn respond(
-    state: &EdgeState,
-    found: &FoundPage,
-    is_get: bool,
-    headers: &HeaderMap,
-) -> WholeResponse {
-    let etags = headers.get_all(header::IF_NONE_MATCH).iter().map(HeaderValue::as_bytes);
-    let response = state.page_responder.respond(found, is_get, Accepted::from_headers(headers), etags);
+/// Returns the response with a found page or file, or a 304.
+pub(super) fn respond(state: &EdgeState, found: &Found, is_get: bool, headers: &HeaderMap) -> WholeResponse {
+    let is_known = |etag: &HeaderValue| etag::is_listed(headers, etag);
+    let response = found.respond(state, is_get, Accepted::from_headers(headers), is_known);
     response.into_response(request_id(headers, &state.rng))
 }
 

@@ -13,7 +13,7 @@ use web::{Path, Problem};
 
 use super::classify_host::SiteHost;
 use super::error_responses::{busy, lookup_failed, not_found};
-use super::page_lookup::{find_page_of_host, respond};
+use super::page_lookup::{Found, find_page_of_host, respond};
 use crate::cpu_work::Busy;
 use crate::state::EdgeState;
 
@@ -49,6 +49,7 @@ pub(crate) async fn show(
         Ok(page) => page,
         Err(Busy) => return busy(),
     };
+    let found = Found::Page(found);
     let mut response = respond(&state, &found, method == Method::GET, &headers).map(Body::new);
     response.headers_mut().insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(SANDBOX));
     response

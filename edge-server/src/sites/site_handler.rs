@@ -17,9 +17,11 @@ use store::subdomains::Site;
 
 use super::classify_host::SiteHost;
 use super::error_responses::{lookup_failed, method_not_allowed, not_found};
+use super::files::found_file::FoundFile;
 use super::files::site_files;
-use super::page_lookup::{FoundAnswer, find_answer, find_site, respond};
+use super::page_lookup::{Found, FoundAnswer, find_answer, find_site, respond};
 use super::page_response::FoundPage;
+use super::pages::encodings::Accepted;
 use super::pages::tracker;
 use super::sitemaps;
 use crate::proxy;
@@ -69,9 +71,21 @@ async fn read(state: &EdgeState, host: SiteHost<'_>, request: &Parts) -> Result<
     let is_get = request.method == Method::GET;
     match find_answer(state, &site, &path, request.uri.query().unwrap_or_default()).await? {
         FoundAnswer::Page(page, 404) => Ok(not_found_with(state, &page, request)),
-        FoundAnswer::Page(page, _) => Ok(respond(state, &page, is_get, &request.headers).map(Body::new)),
+        FoundAnswer::Page(page, _) => {
+            Ok(respond(state, &Found::Page(page), is_get, &request.headers).map(Body::new))
+        }
+        FoundAnswer::File(file, 200, headers) if !request.headers.contains_key(header::RANGE) => {
+            let accepted = Accepted::from_headers(&request.headers);
+            match state.file_bodies.find(&file, accepted).await {
+                Some(body) => {
+                    let found = Found::File(FoundFile { file, headers, body });
+                    Ok(respond(state, &found, is_get, &request.headers).map(Body::new))
+                }
+                None => Ok(site_files::respond(&state.file_bodies, &file, 200, headers, request).await),
+            }
+        }
         FoundAnswer::File(file, status, set) => {
-            Ok(site_files::respond(&state.file_bodies, &site.value, &file, status, set, request).await)
+            Ok(site_files::respond(&state.file_bodies, &file, status, set, request).await)
         }
         FoundAnswer::Redirect(location, status) => Ok(redirect_on_site(&location, status)),
         FoundAnswer::NotFound => generated(state, host, &site, &path, request).await,

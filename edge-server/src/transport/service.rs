@@ -27,9 +27,9 @@ use super::router::HostRouter;
 use super::tracked_body::TrackedBody;
 use crate::forms;
 use crate::page_request::PageRequest;
+use crate::sites::cached_response::WholeResponse;
 use crate::sites::connection_cache::ConnectionCache;
 use crate::sites::page_lookup;
-use crate::sites::page_response::WholeResponse;
 use crate::state::EdgeState;
 
 /// A response in memory, or one from the router, which keeps its connection active until it is complete.

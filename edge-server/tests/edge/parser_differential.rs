@@ -36,15 +36,24 @@ impl ParserDifferential {
             let site = edge.account("quiet-otter").await;
             site.page("index", "<p>the first page").await;
             site.page("long/one", &"<p>much the same in every line\n".repeat(2_000)).await;
-            for path in ["/", "/long/one"] {
+            let script = "let much = 'the same in every line';\n".repeat(2_000);
+            let files = [
+                ("app.js", "text/javascript", script.as_bytes()),
+                ("a.png", "image/png", b"\x89PNG\r\n\x1a\n"),
+            ];
+            site.serve_files(&files).await;
+            for path in ["/", "/long/one", "/app.js", "/a.png"] {
                 let gzip = [("accept-encoding", "gzip")];
                 let send = || edge.visitor.send(http::Method::GET, &site.host, path, &gzip, "");
                 sandbox::test::until(async || {
                     let response = send().await;
-                    let is_small = path == "/" || response.header("content-encoding") == "gzip";
-                    is_small && response.header("x-cache") == "hit"
+                    let is_small = matches!(path, "/" | "/a.png");
+                    let is_ready = is_small || response.header("content-encoding") == "gzip";
+                    is_ready && matches!(response.header("x-cache"), "hit" | "")
                 })
                 .await;
+                // The uncompressed body of a file is cached too.
+                edge.visitor.get(&site.host, path).await;
             }
             edge.visitor.get(&site.host, "/nothing").await;
             form_differential::prepare(edge, &site).await;
@@ -164,6 +173,47 @@ async fn the_fast_path_answers_plain_requests_as_hyper_does() {
         &GET.replace("GET /", "GET /index"),
         &GET.replace("quiet-otter", "absent"),
         &GET.replace("quiet-otter.", ""),
+    ])
+    .await;
+}
+
+#[tokio::test]
+async fn the_fast_path_answers_requests_for_files_as_hyper_does() {
+    let both = ParserDifferential::start().await;
+    let script = GET.replace("GET /", "GET /app.js");
+    let image = GET.replace("GET /", "GET /a.png");
+    let with = |request: &str, line: &str| request.replace("\r\n\r\n", &format!("\r\n{line}\r\n\r\n"));
+    let gzip = "Accept-Encoding: gzip, deflate, br, zstd";
+    for request in [&script, &image, &with(&script, gzip), &with(&image, gzip)] {
+        let closing = request_fuzz::with_closing_request(request.as_bytes());
+        let responses = [both.fast.visitor.raw(&closing).await, both.hyper.visitor.raw(&closing).await];
+        assert!(responses.iter().all(|response| response.starts_with("HTTP/1.1 200 OK")), "{responses:?}");
+        assert!(is_from_fast_path(&responses[0]) && !is_from_fast_path(&responses[1]), "{responses:?}");
+    }
+    let host = "quiet-otter.localhost";
+    let plain = both.fast.visitor.get(host, "/app.js").await.header("etag").to_owned();
+    let accept = [("accept-encoding", "gzip")];
+    let encoded = both.fast.visitor.send(http::Method::GET, host, "/app.js", &accept, "").await;
+    let encoded = encoded.header("etag").to_owned();
+    assert_ne!(plain, encoded);
+    let known = |etag: &str| format!("If-None-Match: {etag}");
+    both.compare_each(&[
+        &script,
+        &image,
+        &with(&script, gzip),
+        &script.replace("GET", "HEAD"),
+        &with(&script, gzip).replace("GET", "HEAD"),
+        &with(&script, &known(&plain)),
+        &with(&script, &known(&encoded)),
+        &with(&with(&script, gzip), &known(&encoded)),
+        &with(&with(&script, gzip), &known(&plain)),
+        &with(&image, &known("*")),
+        &with(&script, "Range: bytes=4-7"),
+        &with(&script, "Range: bytes=4-7").replace("GET", "HEAD"),
+        &script.replace("/app.js", "/app.js?version=2"),
+        &script.replace("/app.js", "/app.js/"),
+        &[GET, &script, &image, &with(&script, gzip), GET].concat(),
+        &with(&script, gzip).repeat(20),
     ])
     .await;
 }

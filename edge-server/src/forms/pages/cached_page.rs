@@ -13,8 +13,8 @@ use uuid::Uuid;
 
 use super::gzip_with_gap::GzipWithGap;
 use super::page::Page;
+use crate::sites::cached_response::CachedResponse;
 use crate::sites::header_templates::HeaderTemplate;
-use crate::sites::page_response::PageResponse;
 
 /// Memory of a page beside its bytes.
 const OVERHEAD_BYTES: usize = 2_048;
@@ -79,8 +79,8 @@ impl CachedFormPage {
     }
 
     /// Returns the response with a filled-in body.
-    pub(crate) fn response<'a>(&'a self, body: &'a Bytes, is_gzip: bool) -> PageResponse<'a> {
-        PageResponse::new(&self.template, is_gzip.then_some(&GZIP), body)
+    pub(crate) fn response<'a>(&'a self, body: &'a Bytes, is_gzip: bool) -> CachedResponse<'a> {
+        CachedResponse::new(&self.template, is_gzip.then_some(&GZIP), body)
     }
 
     /// Returns the body for a second, and whether it is compressed.

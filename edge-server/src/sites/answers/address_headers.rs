@@ -6,6 +6,7 @@ use domain::static_sites::headers::HeaderRules;
 use domain::static_sites::site_path::RequestPath;
 use http::{HeaderMap, HeaderName, HeaderValue};
 
+use crate::sites::files::file_templates::{FileResponse, FileTemplates};
 use crate::sites::header_templates::{HeaderTemplate, NOINDEX, page_headers};
 
 /// The headers of one address. Ours come first, and a site's value replaces ours only where it may set one.
@@ -13,8 +14,10 @@ use crate::sites::header_templates::{HeaderTemplate, NOINDEX, page_headers};
 pub(crate) struct AddressHeaders {
     set: HeaderMap,
     is_claimed: bool,
-    /// Templates of pages: of a 304, and of a response with a body. Built for the first of them.
-    pages: OnceLock<[HeaderTemplate; 2]>,
+    /// Templates of the page: of a 304, and of a response with a body. Built for the first of them.
+    page: OnceLock<[HeaderTemplate; 2]>,
+    /// Templates of the file, in the order of [`FileResponse`].
+    file: OnceLock<[HeaderTemplate; 3]>,
 }
 
 impl AddressHeaders {
@@ -30,7 +33,8 @@ impl AddressHeaders {
             Some((name, HeaderValue::from_str(&header.value).ok()?))
         });
         let set = HeaderMap::from_iter(pairs);
-        (!set.is_empty()).then(|| Arc::new(Self { set, is_claimed, pages: OnceLock::new() }))
+        (!set.is_empty())
+            .then(|| Arc::new(Self { set, is_claimed, page: OnceLock::new(), file: OnceLock::new() }))
     }
 
     /// Sets the headers in a response.
@@ -42,7 +46,7 @@ impl AddressHeaders {
 
     /// Returns the template for a page. Without `with_body` it is one for a 304.
     pub(crate) fn page_template(&self, with_body: bool) -> &HeaderTemplate {
-        let templates = self.pages.get_or_init(|| {
+        let templates = self.page.get_or_init(|| {
             [false, true].map(|with_body| {
                 let mut headers = page_headers(with_body, false, self.is_claimed);
                 self.apply_to(&mut headers);
@@ -52,10 +56,16 @@ impl AddressHeaders {
         &templates[usize::from(with_body)]
     }
 
+    /// Returns the template for the file at the address.
+    pub(crate) fn file_template(&self, file: &FileTemplates, response: FileResponse) -> &HeaderTemplate {
+        let templates = self.file.get_or_init(|| file.with(|headers| self.apply_to(headers)));
+        &templates[response as usize]
+    }
+
     /// Returns the memory of the headers, with the templates.
     pub(crate) fn weight_bytes(&self) -> usize {
         let texts: usize = self.set.iter().map(|(name, value)| 64 + name.as_str().len() + value.len()).sum();
-        2_048 + 5 * texts
+        3_072 + 6 * texts
     }
 }
 
@@ -80,11 +90,13 @@ mod tests {
                 "cache-control: no-store\r\n",
                 "referrer-policy: no-referrer\r\n",
                 "x-robots-tag: noindex, nofollow\r\n",
-                "x-content-type-options: nosniff\r\n",
             ] {
                 assert_eq!(lines.matches(line).count(), 1, "{lines}");
             }
-            assert_eq!(lines.contains("content-type: text/html"), with_body);
+            for line in ["content-type: text/html; charset=utf-8\r\n", "x-content-type-options: nosniff\r\n"]
+            {
+                assert_eq!(lines.matches(line).count(), usize::from(with_body), "{lines}");
+            }
             assert_eq!(template.headers["cache-control"], "no-store");
         }
         assert!(headers("/b\n Cache-Control: no-store", true).is_none());

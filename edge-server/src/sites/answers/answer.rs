@@ -7,6 +7,7 @@ use store::subdomains::Site;
 use uuid::Uuid;
 
 use super::address_headers::AddressHeaders;
+use crate::sites::files::site_file::SiteFile;
 use crate::sites::pages::rendered_page::RenderedPage;
 
 /// What a site is asked for.
@@ -45,14 +46,6 @@ impl<T> Asked<T> {
     }
 }
 
-/// A file of a site.
-#[derive(Debug)]
-pub(crate) struct SiteFile {
-    pub(crate) found: FoundFile,
-    /// Whether its name has a hash of its content, so that it never changes.
-    pub(crate) is_content_hashed: bool,
-}
-
 /// What an address answers.
 #[derive(Debug, Clone)]
 pub(crate) enum Answer {
@@ -75,7 +68,7 @@ impl Answer {
             Self::Page(page) => page.weight_bytes(),
             Self::File(file) => {
                 let FoundFile { path, file } = &file.found;
-                192 + path.len() + file.filename.len() + file.content_type.len()
+                256 + path.len() + file.filename.len() + file.content_type.len()
             }
             Self::Shown(asked) => asked.text().len(),
             Self::Redirect(location) => location.len(),

@@ -16,8 +16,9 @@ use store::sites::TrackerTag;
 use store::subdomains::Site;
 
 use super::address_headers::AddressHeaders;
-use super::answer::{Answer, Asked, CachedAnswer, SiteFile};
+use super::answer::{Answer, Asked, CachedAnswer};
 use crate::cpu_work::{CpuWork, Tenant};
+use crate::sites::files::site_file::SiteFile;
 use crate::sites::pages::rendered_page::{Origin, RenderedPage};
 use crate::sites::pages::tracker;
 
@@ -166,7 +167,7 @@ impl Loader {
             let names = neighbors.iter().map(String::as_str).chain([path]);
             is_content_hashed = hashed_names::content_hashed(names).contains(path);
         }
-        Ok(Answer::File(Arc::new(SiteFile { found, is_content_hashed })))
+        Ok(Answer::File(Arc::new(SiteFile::new(found, is_content_hashed, site.claimed))))
     }
 
     async fn page(

@@ -40,10 +40,15 @@ impl CompressedFiles {
         Self { blobs, files: StaleOnErrorCache::new(bounds, weigh), compressor }
     }
 
+    /// Returns the compressed bodies of a file, if they are cached.
+    pub(super) fn peek(&self, name: &Name, now: Instant) -> Option<Arc<Compressed>> {
+        self.files.peek(name, now)
+    }
+
     /// Returns the compressed bodies of a file, if they are ready soon.
     pub(super) async fn find(&self, file: &ServedFile) -> Option<Arc<Compressed>> {
         let name = Name { account_id: file.account_id, sha256: file.sha256 };
-        if let Some(compressed) = self.files.peek(&name, Instant::now()) {
+        if let Some(compressed) = self.peek(&name, Instant::now()) {
             return Some(compressed);
         }
         let (files, size) = (self.clone(), u64::try_from(file.size_bytes).unwrap_or_default());

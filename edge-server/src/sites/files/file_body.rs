@@ -15,7 +15,9 @@ use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use store::served_files::ServedFile;
 
 use super::compressed_files::{CompressedFiles, is_compressed};
+use super::found_file::FileBody;
 use super::ranges::ByteRange;
+use super::site_file::SiteFile;
 use crate::config::weight;
 use crate::etag;
 use crate::sites::error_responses::{plain_error, unavailable};
@@ -49,13 +51,44 @@ impl FileBodyCache {
         if size > MAX_CACHED_BYTES {
             return Ok(Body::from_stream(self.blobs.read(name, range).await?));
         }
+        let bytes = self.read_cached(name, size).await?;
+        let at = |at: u64| usize::try_from(at).unwrap_or(usize::MAX).min(bytes.len());
+        Ok(Body::from(bytes.slice(at(range.start)..at(range.end))))
+    }
+
+    /// Returns the body to send of a file, if it is cached.
+    pub(crate) fn peek(&self, file: &SiteFile, accepted: Accepted, now: Instant) -> Option<FileBody> {
+        let name = file.blob();
+        if file.is_compressed && !accepted.is_empty() {
+            let compressed = self.compressed.peek(&name, now)?;
+            if let Some(encoded) = compressed.smallest(accepted) {
+                return Some(FileBody { sent: encoded.clone(), compressed: Some(compressed) });
+            }
+        }
+        self.bodies.peek(&name, now).map(|bytes| FileBody::plain(file, bytes))
+    }
+
+    /// Returns the body to send of a file, and caches it. `None` if it is too large for that or can't be read.
+    pub(crate) async fn find(&self, file: &SiteFile, accepted: Accepted) -> Option<FileBody> {
+        if file.is_compressed
+            && !accepted.is_empty()
+            && let Some(compressed) = self.compressed.find(&file.found.file).await
+            && let Some(encoded) = compressed.smallest(accepted)
+        {
+            return Some(FileBody { sent: encoded.clone(), compressed: Some(compressed) });
+        }
+        if file.bytes() > MAX_CACHED_BYTES {
+            return None;
+        }
+        Some(FileBody::plain(file, self.read_cached(file.blob(), file.bytes()).await.ok()?))
+    }
+
+    async fn read_cached(&self, name: Name, size: u64) -> Result<Bytes, blobs::Error> {
         let load = async {
             let parts: Vec<Bytes> = self.blobs.read(name, 0..size).await?.try_collect().await?;
             Ok::<_, blobs::Error>(Bytes::from(parts.concat()))
         };
-        let bytes = self.bodies.get(&name, Instant::now(), load).await?.value;
-        let at = |at: u64| usize::try_from(at).unwrap_or(usize::MAX).min(bytes.len());
-        Ok(Body::from(bytes.slice(at(range.start)..at(range.end))))
+        Ok(self.bodies.get(&name, Instant::now(), load).await?.value)
     }
 
     /// Returns the response with a file: the whole of it, compressed if the client accepts that, the requested range of
@@ -138,9 +171,9 @@ impl FileBodyCache {
     }
 }
 
-fn not_modified(etag: &HeaderValue, mut headers: HeaderMap) -> Response {
+fn not_modified(etag: &HeaderValue, headers: HeaderMap) -> Response {
+    let mut headers = etag::not_modified_headers(headers);
     headers.insert(header::ETAG, etag.clone());
-    headers.remove(header::CONTENT_TYPE);
     (StatusCode::NOT_MODIFIED, headers).into_response()
 }
 

@@ -18,8 +18,8 @@ const GZIP_LEVEL: u32 = 6;
 const BROTLI_LEVEL: i32 = 5;
 const ZSTD_LEVEL: i32 = 9;
 
-/// A body and its ETag.
-#[derive(Debug)]
+/// A body and its ETag. Cheap to clone.
+#[derive(Debug, Clone)]
 pub(crate) struct Encoded {
     pub(crate) body: Bytes,
     pub(crate) etag: HeaderValue,

@@ -104,10 +104,9 @@ impl RenderedPage {
     pub(crate) fn compressed(&self) -> Self {
         let Version { origin, plain, source, views, .. } = &*self.0;
         let compressed = Compressed::new(&plain.body);
-        let plain = Encoded { body: plain.body.clone(), etag: plain.etag.clone(), coding: None };
         Self(Arc::new(Version {
             origin: origin.clone(),
-            plain,
+            plain: plain.clone(),
             source: source.clone(),
             compressed,
             needs_compression: false,

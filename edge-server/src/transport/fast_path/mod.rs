@@ -1,4 +1,5 @@
-//! The fast path in front of hyper: answers simple HTTP/1.1 requests for pages of sites and forms.
+//! The fast path in front of hyper: answers simple HTTP/1.1 requests for pages and files of sites, and for
+//! forms.
 //!
 //! hyper builds a map of every request's headers and of every response's. For a browser's fifteen headers that costs
 //! more than everything else a cache hit needs. The fast path parses the request head in place and assembles the

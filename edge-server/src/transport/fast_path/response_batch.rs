@@ -9,7 +9,7 @@ use service::Clock;
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 
 use super::watch::Watch;
-use crate::sites::page_response::PageResponse;
+use crate::sites::cached_response::CachedResponse;
 
 /// Responses in a batch. A client that pipelines more requests waits until the batch is written.
 const MAX_RESPONSES: usize = 16;
@@ -44,7 +44,7 @@ impl ResponseBatch {
     }
 
     /// Appends a response.
-    pub(super) fn add(&mut self, response: &PageResponse<'_>, meta: &ResponseMeta<'_>) {
+    pub(super) fn add(&mut self, response: &CachedResponse<'_>, meta: &ResponseMeta<'_>) {
         self.text.reserve(HEAD_BYTES);
         response.write_head(&mut self.text);
         let date = meta.date.as_bytes();

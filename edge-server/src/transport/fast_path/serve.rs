@@ -6,18 +6,19 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Instant;
 
+use http::HeaderValue;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 
 use super::handoff::Handoff;
 use super::request_head::{self, ParsedHead, SimpleRequest};
 use super::response_batch::{DateCache, ResponseBatch, ResponseMeta};
 use super::watch::Watch;
+use crate::etag;
 use crate::forms;
 use crate::forms::pages::cached_page::CachedFormPage;
 use crate::request_id::new_request_id;
 use crate::sites::connection_cache::ConnectionCache;
 use crate::sites::page_lookup;
-use crate::sites::page_response::FoundPage;
 use crate::sites::pages::encodings::Accepted;
 use crate::state::EdgeState;
 use crate::transport::connections::Connection;
@@ -28,7 +29,8 @@ const READ_BYTES: usize = 8 * 1024;
 const READS_MAX: usize = 4;
 
 enum Found {
-    Page(FoundPage),
+    /// A page or file of a site.
+    OfSite(page_lookup::Found),
     Form(Arc<CachedFormPage>),
 }
 
@@ -122,18 +124,22 @@ impl FastPath<'_> {
         if let Some(form) = forms::page_lookup::find_cached(self.state, &page, request.accept_language, now) {
             return Some(Found::Form(form));
         }
-        page_lookup::find_cached(self.state, self.cache, &page, now).map(Found::Page)
+        let accepted = Accepted::from_values(request.accept_encoding.into_iter());
+        page_lookup::find_cached(self.state, self.cache, &page, accepted, now).map(Found::OfSite)
     }
 
     /// Answers the first request in `unread`, waiting for a lookup if necessary. Returns the request's length, or `None`
-    /// if the answer is not a page.
+    /// if the answer is no page or file from memory.
     async fn answer_next(&mut self, unread: &[u8]) -> Option<usize> {
         let ParsedHead::Simple(request, len) = request_head::parse(unread) else { return None };
         let _active = self.connection.begin_response();
         let page = request.page_request();
         let found = match forms::page_lookup::find(self.state, &page, request.accept_language).await {
             Some(form) => Found::Form(form),
-            None => Found::Page(page_lookup::find(self.state, &page).await?),
+            None => {
+                let accepted = Accepted::from_values(request.accept_encoding.into_iter());
+                Found::OfSite(page_lookup::find(self.state, &page, accepted).await?)
+            }
         };
         self.add(&request, &found, Instant::now());
         Some(len)
@@ -148,9 +154,10 @@ impl FastPath<'_> {
         let request_id = received.or(generated.as_ref().map(<[u8; 32]>::as_slice)).unwrap_or_default();
         let meta = ResponseMeta { is_get: request.is_get, request_id, date };
         match found {
-            Found::Page(page) => {
-                let etags = request.if_none_match.into_iter();
-                let response = self.state.page_responder.respond(page, request.is_get, accepted, etags);
+            Found::OfSite(found) => {
+                let is_known =
+                    |etag: &HeaderValue| etag::is_listed_in(request.if_none_match.into_iter(), etag);
+                let response = found.respond(self.state, request.is_get, accepted, is_known);
                 self.batch.add(&response, &meta);
             }
             Found::Form(page) => {
