@@ -3,8 +3,8 @@
 //!
 //! A wrong guess would keep an old file in browsers for a year, so a name counts only where chance and habit don't make
 //! it: hexadecimal digits of a usual length with letters and digits (webpack, Vite 2–4, Gatsby, Hugo), eight characters
-//! of base64url that read as no words (Vite, Rollup, Astro, VitePress), eight of base32 in scripts and styles (esbuild,
-//! Angular), and the folders that Next, SvelteKit and Astro reserve for such files. HTML is never one.
+//! of base64url that read as no words or lie among such (Vite, Rollup, Astro, VitePress), eight of base32 in scripts and
+//! styles (esbuild, Angular), and the folders that Next, SvelteKit and Astro reserve for such files. HTML is never one.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -31,6 +31,8 @@ const SURE_SIBLINGS: usize = 2;
 enum Evidence {
     /// Not a hash.
     None,
+    /// Reads as words, which a hash may do by chance: sure only in a folder where all names end like one.
+    Possible(Form),
     /// Perhaps a hash: sure only beside sure ones of the same form.
     Probable(Form),
     /// A hash.
@@ -55,25 +57,37 @@ pub fn is_content_hashed(path: &str) -> bool {
 
 /// Returns whether a path may have a content hash: the names beside it decide ([`content_hashed`]).
 pub fn may_be_content_hashed(path: &str) -> bool {
-    matches!(evidence(path), Evidence::Probable(_))
+    matches!(evidence(path), Evidence::Possible(_) | Evidence::Probable(_))
 }
 
 /// Returns the paths with a content hash among all files of a site. A name that is only probable alone (a hash of
-/// base64url may lack digits) counts beside at least two sure ones of the same form in its folder.
+/// base64url may lack digits) counts beside at least two sure ones of the same form in its folder. One that reads as words
+/// counts there too, if the folder has no file that builds could have named by its content and did not.
 pub fn content_hashed<'a>(paths: impl IntoIterator<Item = &'a str>) -> BTreeSet<&'a str> {
     let found: Vec<(&str, Evidence)> = paths.into_iter().map(|path| (path, evidence(path))).collect();
     let mut sure: BTreeMap<(&str, Form), usize> = BTreeMap::new();
+    let mut mixed: BTreeSet<&str> = BTreeSet::new();
     for (path, evidence) in &found {
-        if let Evidence::Sure(form) = evidence {
-            *sure.entry((folder_of(path), *form)).or_default() += 1;
+        match evidence {
+            Evidence::Sure(form) => *sure.entry((folder_of(path), *form)).or_default() += 1,
+            Evidence::None if has_known_extension(path) => _ = mixed.insert(folder_of(path)),
+            _ => {}
         }
     }
+    let is_beside_sure =
+        |path: &str, form: Form| sure.get(&(folder_of(path), form)).is_some_and(|n| *n >= SURE_SIBLINGS);
     let is_hashed = |path: &str, evidence: Evidence| match evidence {
         Evidence::None => false,
         Evidence::Sure(_) => true,
-        Evidence::Probable(form) => sure.get(&(folder_of(path), form)).is_some_and(|n| *n >= SURE_SIBLINGS),
+        Evidence::Probable(form) => is_beside_sure(path, form),
+        Evidence::Possible(form) => is_beside_sure(path, form) && !mixed.contains(folder_of(path)),
     };
     found.into_iter().filter(|(path, evidence)| is_hashed(path, *evidence)).map(|(path, _)| path).collect()
+}
+
+fn has_known_extension(path: &str) -> bool {
+    let lower = name_of(path).to_ascii_lowercase();
+    lower.rsplit_once('.').is_some_and(|(_, extension)| EXTENSIONS.contains(&extension))
 }
 
 fn evidence(path: &str) -> Evidence {
@@ -144,8 +158,11 @@ fn token_evidence(token: &str, form: Form, is_code: bool) -> Evidence {
     }
     let has_upper = token.bytes().any(|byte| byte.is_ascii_uppercase());
     let has_lower = token.bytes().any(|byte| byte.is_ascii_lowercase());
-    if !has_upper || !has_lower || is_of_words(token) {
+    if !has_upper || !has_lower {
         return Evidence::None;
+    }
+    if is_of_words(token) {
+        return Evidence::Possible(form);
     }
     if changes(token) >= 4 { Evidence::Sure(form) } else { Evidence::Probable(form) }
 }
@@ -299,9 +316,15 @@ mod tests {
         let probable = "assets/c-BkqzxXad.js";
         assert!(!is_content_hashed(probable));
         assert_eq!(content_hashed([sure[0], probable]), BTreeSet::from([sure[0]]));
-        let all =
-            content_hashed([sure[0], sure[1], probable, "assets/view-HomePage.js", "other/c-BkqzxXad.js"]);
+        let plain = "assets/view.js";
+        let all = content_hashed([sure[0], sure[1], probable, plain, "other/c-BkqzxXad.js"]);
         assert_eq!(all, BTreeSet::from([sure[0], sure[1], probable]));
+        // By chance it reads as words.
+        let possible = "assets/theme-CefEzadY.js";
+        let in_build = [sure[0], sure[1], possible, "assets/index.html"];
+        assert!(content_hashed(in_build).contains(possible));
+        assert!(!content_hashed([sure[0], sure[1], possible, plain]).contains(possible));
+        assert!(!content_hashed([sure[0], possible]).contains(possible));
         // Another form, and an image of Angular beside no other.
         let angular = ["media/logo-ABCDEFGH.svg", "main-ABCDEFGH.js"];
         assert_eq!(content_hashed(angular), BTreeSet::from([angular[1]]));
