@@ -281,8 +281,8 @@ impl Unpacker {
         let rewritten = text.and_then(|text| css::rewrite(text, max_bytes, link).ok()).flatten();
         self.report_missing(missing);
         if let Some(rewritten) = rewritten {
+            links.set_rewritten(&path, &rewritten);
             bytes = rewritten.into_bytes();
-            links.set_rewritten(&path);
         }
         self.push_bytes(path, &bytes, None)
     }

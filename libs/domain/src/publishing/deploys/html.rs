@@ -182,9 +182,10 @@ impl Page<'_> {
             };
             written.extend(new.map(|new| (name, new)));
         }
-        if tag == "link" && self.leads_to_rewritten(element) {
-            // The digest of the original style sheet does not match the rewritten one.
-            element.remove_attribute("integrity");
+        if tag == "link"
+            && let Some(integrity) = self.new_integrity(element)
+        {
+            written.push(("integrity".to_owned(), integrity));
         }
         for (name, value) in written {
             element.set_attribute(&name, &value.replace('&', "&amp;"))?;
@@ -207,10 +208,11 @@ impl Page<'_> {
         }
     }
 
-    fn leads_to_rewritten(&self, element: &Element<'_, '_>) -> bool {
-        let href = element.get_attribute("href").filter(|_| element.has_attribute("integrity"));
-        let href = href.map(|href| html_escape::decode_html_entities(&href).into_owned());
-        self.base.as_deref().zip(href).is_some_and(|(base, href)| self.links.is_rewritten(base, &href))
+    /// Returns the integrity metadata of a rewritten style sheet, if the element has one for the original.
+    fn new_integrity(&self, link: &Element<'_, '_>) -> Option<String> {
+        let href = link.get_attribute("href").filter(|_| link.has_attribute("integrity"))?;
+        let href = html_escape::decode_html_entities(&href).into_owned();
+        self.links.new_integrity(self.base.as_deref()?, &href).map(str::to_owned)
     }
 
     /// Rewrites a list such as `a.png 1x, b.png 2x`: a URL ends at white space, or at a comma after it (HTML,

@@ -2,7 +2,10 @@
 
 use std::collections::BTreeMap;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use percent_encoding::percent_decode_str;
+use sha2::{Digest, Sha384};
 
 use crate::static_sites::address;
 use crate::static_sites::page_slugs::is_html;
@@ -15,8 +18,9 @@ use crate::static_sites::site_path::{
 pub enum Target {
     /// At its path, with the bytes of the zip.
     AtPath,
-    /// At its path, with other bytes: a style sheet with rewritten references.
-    Rewritten,
+    /// At its path, with other bytes: a style sheet with rewritten references, and the integrity metadata of those bytes
+    /// (W3C Subresource Integrity, 3.1).
+    Rewritten { integrity: String },
     /// At its path, and at this URL by content: an image or a font.
     ByContent(String),
 }
@@ -53,10 +57,11 @@ impl Links {
         Self(targets)
     }
 
-    /// Records that a style sheet is served with rewritten references.
-    pub fn set_rewritten(&mut self, path: &str) {
+    /// Records that a style sheet is served with rewritten references, as `css`.
+    pub fn set_rewritten(&mut self, path: &str, css: &str) {
         if let Some(target) = self.0.get_mut(path) {
-            *target = Target::Rewritten;
+            let integrity = format!("sha384-{}", STANDARD.encode(Sha384::digest(css)));
+            *target = Target::Rewritten { integrity };
         }
     }
 
@@ -98,10 +103,13 @@ impl Links {
         if is_perhaps_a_page || self.answers(&joined) { Linked::Unchanged } else { Linked::Missing(joined) }
     }
 
-    /// Returns whether a reference leads to a style sheet that is served with other bytes than those of the zip.
-    pub fn is_rewritten(&self, base: &str, reference: &str) -> bool {
-        let target = joined(base, reference.trim()).and_then(|joined| self.find(&joined));
-        target == Some(&Target::Rewritten)
+    /// Returns the integrity metadata of the style sheet that a reference leads to, if it is served with other bytes than
+    /// those of the zip.
+    pub fn new_integrity(&self, base: &str, reference: &str) -> Option<&str> {
+        match self.find(&joined(base, reference.trim())?)? {
+            Target::Rewritten { integrity } => Some(integrity),
+            Target::AtPath | Target::ByContent(_) => None,
+        }
     }
 
     /// Finds the file at exactly this path.
@@ -188,7 +196,7 @@ mod tests {
             ("größe 1.png", image("ef/gr.png")),
             ("icons.svg", image("cd/icons.svg")),
             ("js/app.js", Target::AtPath),
-            ("css/a b(1).css", Target::Rewritten),
+            ("css/a b(1).css", Target::AtPath),
             ("files/x.pdf", Target::AtPath),
         ];
         Links::new(targets.into_iter().map(|(path, target)| (path.to_owned(), target)).collect())
@@ -276,10 +284,15 @@ mod tests {
     }
 
     #[test]
-    fn a_rewritten_style_sheet_is_known() {
-        let links = links();
-        assert!(links.is_rewritten("a/", "../css/a%20b(1).css?v=1"));
-        assert!(!links.is_rewritten("", "js/app.js") && !links.is_rewritten("", "https://x.test/a.css"));
+    fn a_rewritten_style_sheet_has_new_integrity_metadata() {
+        let mut links = links();
+        links.set_rewritten("css/a b(1).css", "p{}");
+        // `printf 'p{}' | openssl dgst -sha384 -binary | base64`
+        let integrity = "sha384-l5tjHW8LADNSE1AyPUmwbkf/3UM+JeWJSCHSxsox6miUwcatnR+pEle0o/Ibe1pq";
+        assert_eq!(links.new_integrity("a/", "../css/a%20b(1).css?v=1"), Some(integrity));
+        for other in ["js/app.js", "https://x.test/a.css", "none.css"] {
+            assert_eq!(links.new_integrity("", other), None, "{other}");
+        }
     }
 
     #[test]

@@ -16,7 +16,7 @@ fn links() -> Links {
         ("img/i.svg", by_content("33/i.svg")),
         ("f.woff2", by_content("44/f.woff2")),
         ("app.js", Target::AtPath),
-        ("app.css", Target::Rewritten),
+        ("app.css", Target::Rewritten { integrity: "sha384-new".to_owned() }),
         ("plain.css", Target::AtPath),
         ("m.webmanifest", Target::AtPath),
         ("v.mp4", Target::AtPath),
@@ -136,10 +136,10 @@ fn a_page_with_its_own_policy_keeps_image_paths() {
 }
 
 #[test]
-fn only_the_digest_of_a_rewritten_style_sheet_is_removed() {
+fn only_the_digest_of_a_rewritten_style_sheet_is_replaced() {
     let html = "<link rel=stylesheet integrity=sha256-x href=app.css>\
         <link rel=stylesheet integrity=sha256-y href=plain.css><script integrity=sha256-z src=app.js></script>";
-    assert_eq!(at("index.html", html).html, html.replace(" integrity=sha256-x", ""));
+    assert_eq!(at("index.html", html).html, html.replace("integrity=sha256-x", "integrity=\"sha384-new\""));
 }
 
 #[test]
