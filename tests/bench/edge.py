@@ -62,7 +62,7 @@ class Server:
 
     def __init__(self, name, port, h2_port, pid, host, process=None):
         self.name, self.port, self.h2_port, self.pid, self.host = name, port, h2_port, pid, host
-        self.process = process
+        self.process, self.path = process, "/"
 
     def pids(self):
         """The process and its descendants."""
@@ -86,7 +86,7 @@ class Server:
         return sum(int(re.search(r"VmRSS:\s+(\d+)", text).group(1)) for text in status) / 1024
 
     def get(self, headers=()):
-        request = urllib.request.Request(f"http://127.0.0.1:{self.port}/", headers={"Host": self.host, **dict(headers)})
+        request = urllib.request.Request(f"http://127.0.0.1:{self.port}{self.path}", headers={"Host": self.host, **dict(headers)})
         with urllib.request.urlopen(request) as answer:
             return answer.headers, answer.read()
 
@@ -114,7 +114,7 @@ def nginx(folder, host):
     (folder / "nginx.conf").write_text(f"""
 worker_processes 2; daemon off; pid {folder}/nginx.pid; error_log {folder}/nginx.err; {"user root;" if os.geteuid() == 0 else ""}
 events {{ worker_connections 4096; }}
-http {{ types {{ text/html html; }} charset utf-8; access_log off; sendfile on; tcp_nopush on; keepalive_requests 100000000;
+http {{ types {{ text/html html; text/javascript js; }} charset utf-8; access_log off; sendfile on; tcp_nopush on; keepalive_requests 100000000;
   server_names_hash_max_size 8192; server_names_hash_bucket_size 128;
   server {{ listen 127.0.0.1:{port} reuseport default_server; server_name _; return 404; }}
   server {{ listen 127.0.0.1:{port}; server_name {host}; {site} }}
@@ -185,7 +185,7 @@ def page_of(size):
 def run_wrk(server, headers, seconds):
     command = ["wrk", "-t1", f"-c{CONNECTIONS}", f"-d{seconds}s", "--latency", "-H", f"Host: {server.host}"]
     command += [part for name, value in headers.items() for part in ("-H", f"{name}: {value}")]
-    output = subprocess.run([*command, f"http://127.0.0.1:{server.port}/"], check=True, capture_output=True, text=True).stdout
+    output = subprocess.run([*command, f"http://127.0.0.1:{server.port}{server.path}"], check=True, capture_output=True, text=True).stdout
     if "Non-2xx" in output or "Socket errors" in output:
         print(f"    {server.name}: {output}", flush=True)
     unit = {"us": 0.001, "ms": 1, "s": 1000}
