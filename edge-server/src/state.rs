@@ -87,7 +87,7 @@ impl EdgeState {
         let db = store::connect_with_lock_timeout(&config.store, lock_timeout)?;
         let lookups = ReadPool::connect(&config.store, config.cache.lookup_connections)?;
         let blobs = blobs::Blobs::connect(&config.blobs)?;
-        let rng = Rng::system();
+        let (clock, rng) = (Clock::system(), Rng::system());
         let (cpu, compressor) = (CpuWork::new(), Compressor::new());
         let bus = cache::Bus::connect(&config.redis.url, &config.redis.prefix)?;
         let key = MasterKey::of_secret(token.as_bytes());
@@ -99,6 +99,7 @@ impl EdgeState {
                 blobs.clone(),
                 cpu.clone(),
                 compressor.clone(),
+                clock.clone(),
             ),
             short_urls: ShortUrlCache::new(lookups.clone(), &config.cache),
             sitemaps: SitemapCache::new(lookups.clone(), &config.cache, cpu.clone()),
@@ -124,7 +125,7 @@ impl EdgeState {
             inner: InnerServices::new(&config.upstreams, token)?,
             addresses: Addresses::new(&config.http.base_url, &config.http.sites_domain)?,
             trusted_proxies: TrustedProxies::new(config.http.trusted_proxies.clone()),
-            clock: Clock::system(),
+            clock,
             rng,
             db: Database::new(db, lock_timeout),
         })))

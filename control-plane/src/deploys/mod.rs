@@ -5,6 +5,7 @@ mod admission;
 mod archive;
 mod build;
 mod charset;
+mod kept_files;
 mod progress;
 mod publish;
 mod rollback;

@@ -3,8 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use contract::Change;
+use domain::deploys::kept_files::OldFiles;
 use domain::pages::Publication;
 use domain::scopes::Resource;
+use domain::static_sites::deploy_notes::Note;
 use domain::static_sites::reasons::left_out_by_name;
 use store::Tx;
 use store::blobs::{NewBlob, ReferencedBlob};
@@ -18,6 +20,7 @@ use uuid::Uuid;
 use web::{Code, Problem};
 
 use super::build::{BuiltFile, BuiltSite, release};
+use super::kept_files::{self, Replacement};
 use super::unpack::BuiltPage;
 use crate::App;
 use crate::call::Call;
@@ -45,6 +48,8 @@ pub(crate) struct Published {
     pub(crate) stale: Vec<FoundPage>,
     /// The deploy that this one replaces.
     pub(crate) previous_id: Option<Uuid>,
+    /// Present if not all old files could be kept.
+    pub(crate) note: Option<Note>,
 }
 
 /// Publishes a built site on a subdomain. After an error nothing is published and the stored files are released.
@@ -55,8 +60,9 @@ pub(crate) async fn publish<S>(
     zip_id: Uuid,
     subdomain: &Subdomain,
     site: &BuiltSite,
+    old_files: OldFiles,
 ) -> Result<Published, Problem> {
-    let published = publish_in_transaction(app, call, deploy_id, zip_id, subdomain, site).await;
+    let published = publish_in_transaction(app, call, deploy_id, zip_id, subdomain, site, old_files).await;
     if published.is_err() {
         release(app, call.account_id, &site.files).await;
     }
@@ -70,6 +76,7 @@ async fn publish_in_transaction<S>(
     zip_id: Uuid,
     subdomain: &Subdomain,
     site: &BuiltSite,
+    old_files: OldFiles,
 ) -> Result<Published, Problem> {
     let (account_id, now) = (call.account_id, app.clock.now());
     let mut tx = store::begin(&app.db).await?;
@@ -115,6 +122,13 @@ async fn publish_in_transaction<S>(
     store::deploys::files::update_served_deploy(&mut tx, account_id, subdomain.id, Some(deploy_id)).await?;
     let before = PagesBefore { known: &known, moved: &moved };
     let pages = write_pages(app, call, &mut tx, &finished, site, before).await?;
+    let mut note = None;
+    if let Some(from) = previous_id {
+        let taken_over = files.iter().map(|file| file.path.as_str());
+        let served: BTreeSet<&str> = paths.iter().copied().chain(taken_over).collect();
+        let replacement = Replacement { from, to: Some(deploy_id), old_files };
+        note = kept_files::replace(app, call, &mut tx, replacement, |path| served.contains(path)).await?;
+    }
 
     let retained = app.deploys.max_retained;
     let mut unneeded =
@@ -122,7 +136,7 @@ async fn publish_in_transaction<S>(
     unneeded.push(zip_id);
     store::blobs::release_blobs(&mut tx, account_id, &unneeded, now).await?;
     app.commit(tx, vec![Change::Site { subdomain_id: subdomain.id }]).await?;
-    Ok(Published { pages, stale, previous_id })
+    Ok(Published { pages, stale, previous_id, note })
 }
 
 /// The plan of the pages was made without a lock, and no longer fits.

@@ -4,9 +4,13 @@
 //! Created pages are unpublished instead of deleted: they may have entries by now, and their slug should not be lost. The
 //! redirects and headers of the previous deploy apply again, because they are stored with it.
 
+use std::collections::BTreeSet;
+
 use contract::Change;
+use domain::deploys::kept_files::OldFiles;
 use domain::pages::PublicationChange;
 use domain::scopes::Resource;
+use domain::static_sites::deploy_notes::Note;
 use store::deploys::Deploy;
 use store::deploys::undo::PageChange as RecordedChange;
 use store::pages::{PageChange, PagePath};
@@ -14,6 +18,7 @@ use store::usage;
 use uuid::Uuid;
 use web::{Code, Problem};
 
+use super::kept_files::{self, Replacement};
 use super::publish::charge;
 use crate::App;
 use crate::call::Call;
@@ -31,10 +36,17 @@ pub(crate) struct RolledBackPage {
 #[derive(Debug)]
 pub(crate) struct Rollback {
     pub(crate) pages: Vec<RolledBackPage>,
+    /// Present if not all files of the deploy could be kept.
+    pub(crate) note: Option<Note>,
 }
 
 /// Rolls back a deploy. Returns 409 if it is not the served one, or the files of the previous deploy are gone.
-pub(crate) async fn rollback<S>(app: &App, call: &Call<S>, deploy: &Deploy) -> Result<Rollback, Problem> {
+pub(crate) async fn rollback<S>(
+    app: &App,
+    call: &Call<S>,
+    deploy: &Deploy,
+    old_files: OldFiles,
+) -> Result<Rollback, Problem> {
     let account_id = call.account_id;
     let not_served = || {
         Problem::new(Code::Conflict, "only the served deploy can be rolled back")
@@ -59,19 +71,22 @@ pub(crate) async fn rollback<S>(app: &App, call: &Call<S>, deploy: &Deploy) -> R
     charge(call, &mut tx, served.size_bytes, &files).await?;
     store::deploys::files::update_served_deploy(&mut tx, account_id, subdomain_id, deploy.previous_id)
         .await?;
+    let replacement = Replacement { from: deploy.id, to: deploy.previous_id, old_files };
+    let paths: BTreeSet<&str> = files.iter().map(|file| file.path.as_str()).collect();
+    let note = kept_files::replace(app, call, &mut tx, replacement, |path| paths.contains(path)).await?;
     store::deploys::update_rolled_back(&mut tx, account_id, deploy.id).await?;
     let changes = store::deploys::undo::list_changes(&mut tx, account_id, deploy.id).await?;
     let ids: Vec<Uuid> = changes.iter().map(|change| change.page_id).collect();
     call.check_ids(&mut tx, Resource::Pages, &ids).await?;
     let path_of = |change: &RecordedChange| PagePath { page_id: change.page_id, path: change.path.clone() };
-    let paths: Vec<PagePath> = changes.iter().map(path_of).collect();
-    store::pages::update_paths(&mut tx, account_id, &paths).await?;
+    let page_paths: Vec<PagePath> = changes.iter().map(path_of).collect();
+    store::pages::update_paths(&mut tx, account_id, &page_paths).await?;
     let mut pages = Vec::new();
     for change in changes {
         pages.extend(rollback_page(app, call, &mut tx, change).await?);
     }
     app.commit(tx, vec![Change::Site { subdomain_id }]).await?;
-    Ok(Rollback { pages })
+    Ok(Rollback { pages, note })
 }
 
 async fn rollback_page<S>(

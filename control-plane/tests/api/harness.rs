@@ -106,7 +106,8 @@ impl Api {
     /// Returns the file that the edge would serve at a path of a site.
     pub(crate) async fn site_file(&self, subdomain_id: Uuid, path: &str) -> Option<(String, Vec<u8>)> {
         let mut conn = store::acquire(&self.database.db).await.unwrap();
-        let file = store::deploys::files::find_file(&mut conn, subdomain_id, path).await.unwrap()?;
+        let now = self.app.clock.now();
+        let file = store::deploys::files::find_file(&mut conn, subdomain_id, path, now).await.unwrap()?;
         let name = blobs::Name { account_id: file.account_id, sha256: file.sha256 };
         let bytes = self.app.blobs.read(name, 0..file.size_bytes.unsigned_abs()).await.unwrap();
         let bytes: Vec<bytes::Bytes> = bytes.try_collect().await.unwrap();

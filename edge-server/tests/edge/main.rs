@@ -26,6 +26,7 @@ mod harness;
 mod hosts;
 mod idempotency;
 mod isolation;
+mod kept_files;
 mod limited;
 mod pages;
 mod parser_differential;

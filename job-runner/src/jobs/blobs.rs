@@ -9,6 +9,7 @@ use blobs::Name;
 use chrono::TimeDelta;
 use service::{Rounds, metrics};
 
+use super::kept_files;
 use crate::expiry::delete_expired;
 use crate::state::JobState;
 
@@ -21,6 +22,7 @@ const MAX_FAILURES: usize = 10;
 pub(crate) async fn delete_unreferenced(state: &JobState, rounds: &Rounds) -> anyhow::Result<()> {
     delete_expired_uploads(state, rounds).await?;
     delete_abandoned_deploys(state, rounds).await?;
+    kept_files::delete_expired(state, rounds).await?;
     // Uploaded form files without a submitted form.
     let (ttl, delete) = (state.garbage_collection.unbound_file_ttl, store::form_files::delete_unbound);
     delete_expired(state, rounds, ttl, BATCH, "job_runner_form_files_expired_total", delete).await?;

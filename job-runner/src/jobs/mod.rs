@@ -2,6 +2,7 @@
 
 pub(crate) mod blobs;
 pub(crate) mod help;
+pub(crate) mod kept_files;
 pub(crate) mod mails;
 pub(crate) mod notifications;
 pub(crate) mod purges;

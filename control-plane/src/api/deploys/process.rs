@@ -3,6 +3,7 @@
 use axum::extract::State;
 use blobs::Name;
 use chrono::TimeDelta;
+use domain::deploys::kept_files::OldFiles;
 use domain::static_sites::deploy_notes::Note;
 use domain::static_sites::site_path;
 use domain::static_sites::site_plan::ListedFile;
@@ -28,6 +29,9 @@ pub(super) struct ProcessDeployRequest {
     /// Whether addresses without a file answer with `index.html`, as single-page applications need. Default: no.
     #[serde(default)]
     spa: bool,
+    /// Whether files of the previous deploy with a content hash in their names stay reachable for 24 hours, so that open
+    /// tabs can load them. `false` also ends those of earlier deploys. Default: yes.
+    keep_old_files: Option<bool>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -92,7 +96,8 @@ pub(super) struct DeployResultResponse {
     errors: Vec<String>,
     /// Files of the zip that are not served, and HTML that is served without being a page, by path.
     files: Vec<ListedFile>,
-    /// Lines of `_redirects` and `_headers` that are ignored, and slugs that differ from the paths of their files.
+    /// Lines of `_redirects` and `_headers` that are ignored, slugs that differ from the paths of their files, and old files
+    /// that the plan has no room to keep.
     notes: Vec<Note>,
     /// Paths that pages and style sheets refer to but that are not in the zip.
     missing_assets: Vec<String>,
@@ -147,9 +152,10 @@ async fn process_deploy(
         root: request.root,
         spa: request.spa,
     };
+    let old_files = OldFiles::from_request(request.keep_old_files);
     let work = async {
         let site = deploys::build(&app, &call, upload, subdomain.id, &progress).await?;
-        let published = deploys::publish(&app, &call, id, zip_id, &subdomain, &site).await?;
+        let published = deploys::publish(&app, &call, id, zip_id, &subdomain, &site, old_files).await?;
         Ok::<_, Problem>((site, published))
     };
     let (site, published) = match progress.report_while(&app, call.account_id, id, work).await {
@@ -186,7 +192,7 @@ async fn process_deploy(
         stale_pages_not_in_zip: stale.collect(),
         errors: site.errors,
         files,
-        notes: site.notes,
+        notes: site.notes.into_iter().chain(published.note).collect(),
         missing_assets: site.missing.into_iter().collect(),
         previous_deploy_id: published.previous_id,
         stats,

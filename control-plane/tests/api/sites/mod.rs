@@ -3,6 +3,7 @@
 mod assets;
 mod deploy_limits;
 mod deploys;
+mod kept_files;
 mod owner;
 mod publish_lock;
 mod site_rules;

@@ -11,6 +11,7 @@ use cache::{Served, StaleOnErrorCache};
 use domain::static_sites::address;
 use domain::static_sites::redirects::with_forwarded_query;
 use domain::static_sites::site_path::RequestPath;
+use service::Clock;
 use store::read_pool::{ReadError, ReadPool};
 use store::subdomains::Site;
 use uuid::Uuid;
@@ -38,12 +39,13 @@ impl AnswerCache {
         blobs: Blobs,
         cpu: CpuWork,
         compressor: Compressor,
+        clock: Clock,
     ) -> Self {
         let weigh =
             |key: &AnswerKey, cached: &CachedAnswer| weight(320 + key.weight_bytes() + cached.weight_bytes());
         Self {
             answers: StaleOnErrorCache::new(config.bounds(config.max_page_bytes), weigh),
-            loader: Loader { lookups, blobs, cpu },
+            loader: Loader { lookups, blobs, cpu, clock },
             compressor,
         }
     }
@@ -312,7 +314,7 @@ mod tests {
         let config: Config = load(DEFAULTS, &Sources { set, ..Sources::default() }).unwrap().config;
         let lookups = ReadPool::connect(&config.store, 1).unwrap();
         let blobs = Blobs::connect(&config.blobs).unwrap();
-        AnswerCache::new(lookups, &config.cache, blobs, CpuWork::new(), Compressor::new())
+        AnswerCache::new(lookups, &config.cache, blobs, CpuWork::new(), Compressor::new(), Clock::system())
     }
 
     fn key_of(site: &Site, address: &str) -> AnswerKey {

@@ -9,6 +9,7 @@ use domain::static_sites::hashed_names;
 use domain::static_sites::resolution::{PageAt, Resolution};
 use domain::static_sites::site_path::RequestPath;
 use futures::TryStreamExt;
+use service::Clock;
 use store::pages::Document;
 use store::read_pool::{ReadError, ReadPool};
 use store::site_addresses::{Found, FoundFile, FoundPage, Lookup};
@@ -34,6 +35,7 @@ pub(super) struct Loader {
     pub(super) lookups: ReadPool,
     pub(super) blobs: Blobs,
     pub(super) cpu: CpuWork,
+    pub(super) clock: Clock,
 }
 
 impl Loader {
@@ -116,7 +118,8 @@ impl Loader {
     ) -> Result<Found, ReadError> {
         let slugs: Vec<String> = [&slugs.own, &slugs.canonical].into_iter().flatten().cloned().collect();
         let Site { subdomain_id, deploy_id, .. } = *site;
-        let lookup = Lookup { subdomain_id, deploy_id, paths, slugs: &slugs, documents };
+        let now = self.clock.now();
+        let lookup = Lookup { subdomain_id, deploy_id, paths, slugs: &slugs, documents, now };
         self.lookups
             .query(async |conn: &mut store::Conn| store::site_addresses::find_at_address(conn, &lookup).await)
             .await

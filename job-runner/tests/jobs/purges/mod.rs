@@ -2,4 +2,5 @@
 
 mod blobs;
 mod coverage;
+mod kept_files;
 mod trials;

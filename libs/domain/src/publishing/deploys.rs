@@ -1,10 +1,11 @@
-//! References between the files of a deployed site.
+//! References between the files of a deployed site, and the files that outlast their deploy ([`kept_files`]).
 //!
 //! Every file is served at its own path, so references work as they were written. Only those to images and fonts are
 //! replaced, by URLs by content: [`html`] and [`css`] find them, and [`links`] resolves them.
 
 pub mod css;
 pub mod html;
+pub mod kept_files;
 pub mod links;
 
 /// Larger style sheets are served unchanged.

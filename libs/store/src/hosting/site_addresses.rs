@@ -1,5 +1,6 @@
 //! What a site has at an address: pages and files of its served deploy, found by one query.
 
+use chrono::{DateTime, Utc};
 use serde_json::Value;
 use sqlx::{query, query_scalar};
 use uuid::Uuid;
@@ -21,6 +22,8 @@ pub struct Lookup<'a> {
     pub slugs: &'a [String],
     /// Paths of pages whose documents are needed.
     pub documents: &'a [String],
+    /// Kept files of earlier deploys are found until they end.
+    pub now: DateTime<Utc>,
 }
 
 /// What was found.
@@ -72,12 +75,13 @@ pub async fn find_at_address(conn: &mut Conn, lookup: &Lookup<'_>) -> Result<Fou
                   b.account_id, b.sha256, f.size_bytes, f.content_type, a.site_token, a.honour_dnt
            from deploy_files f join blobs b on b.id = f.blob_id
            left join analytics_sites a on a.subdomain_id = $1
-           where f.deploy_id = $2 and f.path = any($3)"#,
+           where f.deploy_id = $2 and f.path = any($3) and (f.expires_at is null or f.expires_at > $6)"#,
         lookup.subdomain_id,
         lookup.deploy_id,
         lookup.paths,
         lookup.slugs,
         lookup.documents,
+        lookup.now,
     )
     .fetch_all(conn)
     .await?;

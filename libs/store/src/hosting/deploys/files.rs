@@ -1,5 +1,6 @@
 //! Files of deploys other than pages, and the deploy that each site serves.
 
+use chrono::{DateTime, Utc};
 use sqlx::{query, query_as, query_scalar};
 use uuid::Uuid;
 
@@ -24,7 +25,7 @@ pub struct DeployFile {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ServedDeploy {
     pub deploy_id: Uuid,
-    /// Total size of its files.
+    /// Total size of its files, with those that it kept from earlier deploys.
     pub size_bytes: i64,
 }
 
@@ -114,7 +115,7 @@ pub async fn insert_files(
     Ok(())
 }
 
-/// Returns the files of a deploy.
+/// Returns the files of a deploy, without those that it kept from earlier ones.
 pub async fn list_files(
     conn: &mut Conn,
     account_id: Uuid,
@@ -124,7 +125,7 @@ pub async fn list_files(
         DeployFile,
         "select f.path, f.blob_id, f.size_bytes, f.content_type, f.by_content, f.reason
          from deploy_files f join deploys d on d.id = f.deploy_id
-         where d.account_id = $1 and d.id = $2 order by f.path",
+         where d.account_id = $1 and d.id = $2 and f.expires_at is null order by f.path",
         account_id,
         deploy_id,
     )
@@ -159,14 +160,20 @@ pub async fn delete_old_files(
 }
 
 /// Returns the file at a path of a site. Takes no account, because visitors have none.
-pub async fn find_file(conn: &mut Conn, subdomain_id: Uuid, path: &str) -> Result<Option<ServedFile>, Error> {
+pub async fn find_file(
+    conn: &mut Conn,
+    subdomain_id: Uuid,
+    path: &str,
+    now: DateTime<Utc>,
+) -> Result<Option<ServedFile>, Error> {
     let row = query!(
         r#"select d.account_id, b.sha256, f.size_bytes, f.content_type
            from served_deploys s join deploys d on d.id = s.deploy_id
            join deploy_files f on f.deploy_id = s.deploy_id join blobs b on b.id = f.blob_id
-           where s.subdomain_id = $1 and f.path = $2"#,
+           where s.subdomain_id = $1 and f.path = $2 and (f.expires_at is null or f.expires_at > $3)"#,
         subdomain_id,
         path,
+        now,
     )
     .fetch_optional(conn)
     .await?;

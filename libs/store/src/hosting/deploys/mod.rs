@@ -1,7 +1,9 @@
-//! Deploys of sites from a zip. [`files`] holds their files, [`undo`] the changes they made to pages.
+//! Deploys of sites from a zip. [`files`] holds their files, [`kept_files`] those that they kept from earlier deploys,
+//! [`undo`] the changes they made to pages.
 
 mod deploy;
 pub mod files;
+pub mod kept_files;
 pub mod undo;
 
 pub use deploy::{
