@@ -27,4 +27,4 @@ pub use publishing::{
     addresses, deploys, domains, entries, media, pages, rendering, static_sites, subdomains, uploads,
 };
 
-use primitives::field_error;
+use primitives::{field_error, url_escapes};

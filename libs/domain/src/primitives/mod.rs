@@ -6,3 +6,4 @@ pub mod field_error;
 pub mod list_budget;
 pub mod timestamps;
 pub mod transient;
+pub mod url_escapes;

@@ -1,6 +1,8 @@
 //! URLs with untrusted parts: allowed schemes and escaping.
 
-use percent_encoding::{AsciiSet, CONTROLS, NON_ALPHANUMERIC, utf8_percent_encode};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+
+use crate::url_escapes;
 
 /// Schemes that execute nothing in the page. A URL without a scheme belongs to the site itself.
 const SCHEMES: [&str; 5] = ["http", "https", "mailto", "tel", "sms"];
@@ -8,18 +10,6 @@ const SCHEMES: [&str; 5] = ["http", "https", "mailto", "tel", "sms"];
 /// Replaces a URL that would execute code.
 pub(super) const REFUSED: &str = "about:invalid";
 
-/// Characters escaped before the query; those with a meaning in URLs stay.
-const IN_ADDRESS: &AsciiSet = &CONTROLS
-    .add(b' ')
-    .add(b'"')
-    .add(b'<')
-    .add(b'>')
-    .add(b'\\')
-    .add(b'^')
-    .add(b'`')
-    .add(b'{')
-    .add(b'|')
-    .add(b'}');
 /// Characters escaped in a query's value.
 const IN_QUERY: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
@@ -36,9 +26,9 @@ pub(super) fn is_scheme(word: &str) -> bool {
     SCHEMES.iter().any(|scheme| word.eq_ignore_ascii_case(scheme))
 }
 
-/// Escapes an untrusted part before the query.
+/// Escapes an untrusted part before the query. Characters with a meaning in URLs stay.
 pub(super) fn in_address(part: &str) -> String {
-    utf8_percent_encode(part, IN_ADDRESS).to_string()
+    utf8_percent_encode(part, url_escapes::FORBIDDEN).to_string()
 }
 
 /// Escapes an untrusted part of the query or fragment.

@@ -4,10 +4,10 @@
 //! backslash, and is spelled in Unicode's form NFC: macOS writes the names of files in another form than browsers
 //! request them in. Both entries of a zip and requests become site paths here, so equal paths are equal texts.
 
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+use percent_encoding::{percent_decode_str, utf8_percent_encode};
 use unicode_normalization::UnicodeNormalization as _;
 
-use crate::addresses;
+use crate::{addresses, url_escapes};
 
 /// Maximum length of a path, in bytes.
 pub const PATH_BYTES_MAX: usize = 1_024;
@@ -15,25 +15,6 @@ pub const PATH_BYTES_MAX: usize = 1_024;
 const SENT_BYTES_MAX: usize = 3 * PATH_BYTES_MAX + 2;
 /// The folder of addresses that the platform answers on every site.
 const PLATFORM_FOLDER: &str = "_wr";
-
-/// Characters of a path that a URL contains as they are.
-const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC
-    .remove(b'-')
-    .remove(b'.')
-    .remove(b'_')
-    .remove(b'~')
-    .remove(b'!')
-    .remove(b'$')
-    .remove(b'\'')
-    .remove(b'(')
-    .remove(b')')
-    .remove(b'*')
-    .remove(b'+')
-    .remove(b',')
-    .remove(b'=')
-    .remove(b':')
-    .remove(b'@')
-    .remove(b'/');
 
 /// Why a name is no site path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -122,7 +103,7 @@ impl RequestPath {
 /// Returns the address of a site path: percent-encoded, with a leading slash. It never starts with two slashes, so as a
 /// `Location` it stays on the host.
 pub fn address_of(path: &str) -> String {
-    format!("/{}", utf8_percent_encode(path, ESCAPED))
+    format!("/{}", utf8_percent_encode(path, url_escapes::PATH))
 }
 
 /// Returns the address of a folder, with a trailing slash.

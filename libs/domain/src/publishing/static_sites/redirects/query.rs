@@ -3,24 +3,14 @@
 use std::cell::OnceCell;
 use std::collections::HashMap;
 
-use percent_encoding::{AsciiSet, CONTROLS, percent_encode};
+use percent_encoding::{AsciiSet, percent_encode};
 use url::form_urlencoded;
 
 use crate::static_sites::patterns::{Captures, is_name};
+use crate::url_escapes;
 
 /// Characters that a query in a `Location` must not contain. Others are forwarded as they were sent.
-const FORWARDED: &AsciiSet = &CONTROLS
-    .add(b' ')
-    .add(b'"')
-    .add(b'#')
-    .add(b'<')
-    .add(b'>')
-    .add(b'\\')
-    .add(b'^')
-    .add(b'`')
-    .add(b'{')
-    .add(b'|')
-    .add(b'}');
+const FORWARDED: &AsciiSet = &url_escapes::FORBIDDEN.add(b'#');
 
 /// The query of a request. It is parsed once, when the first rule asks for a parameter.
 #[derive(Debug)]

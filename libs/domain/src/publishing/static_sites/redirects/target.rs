@@ -1,38 +1,19 @@
 //! Targets of rules: a path of the same site, or a URL of another host. Captured texts are percent-encoded where they are
 //! inserted, and never in the host, so no request chooses the host or a header of the response.
 
-use percent_encoding::{AsciiSet, CONTROLS, NON_ALPHANUMERIC, utf8_percent_encode};
+use percent_encoding::{AsciiSet, utf8_percent_encode};
 use url::Url;
 
 use crate::static_sites::patterns::SPLAT;
+use crate::url_escapes;
 
 /// Maximum length of a target in the file, in bytes.
 const TARGET_BYTES_MAX: usize = 2_000;
 /// Maximum length of an expanded target: a target may repeat a placeholder.
 pub(super) const EXPANDED_BYTES_MAX: usize = 8_192;
 
-/// Characters of a target that are escaped where the owner wrote them. `%` is kept where it begins an escape.
-const LITERAL: &AsciiSet =
-    &CONTROLS.add(b' ').add(b'"').add(b'<').add(b'>').add(b'^').add(b'`').add(b'{').add(b'|').add(b'}');
-
-/// Characters of a captured text that are escaped: all that could end a path segment or a parameter.
-const CAPTURED: &AsciiSet = &NON_ALPHANUMERIC
-    .remove(b'-')
-    .remove(b'.')
-    .remove(b'_')
-    .remove(b'~')
-    .remove(b'!')
-    .remove(b'$')
-    .remove(b'\'')
-    .remove(b'(')
-    .remove(b')')
-    .remove(b'*')
-    .remove(b',')
-    .remove(b':')
-    .remove(b'@');
-
-/// As [`CAPTURED`], with the slashes of a `*`.
-const SPLAT_CAPTURED: &AsciiSet = &CAPTURED.remove(b'/');
+/// Characters of the text of a `*` that are escaped: its slashes stay.
+const SPLAT_ESCAPED: &AsciiSet = &url_escapes::SEGMENT.remove(b'/');
 
 /// A parsed target.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -84,7 +65,7 @@ impl Target {
             match part {
                 Part::Literal(text) => expanded.push_str(text),
                 Part::Captured(name) => {
-                    let set = if name == SPLAT { SPLAT_CAPTURED } else { CAPTURED };
+                    let set = if name == SPLAT { SPLAT_ESCAPED } else { url_escapes::SEGMENT };
                     let (_, text) = captures.iter().find(|(captured, _)| captured == name)?;
                     expanded.extend(utf8_percent_encode(text, set));
                 }
@@ -138,7 +119,7 @@ fn parts_of(text: &str, names: &[&str]) -> Vec<Part> {
     parts
 }
 
-/// Returns a literal text as in a URL.
+/// Returns a literal text as in a URL. `%` is kept where it begins an escape.
 fn escaped(text: &str) -> String {
     let mut escaped = String::new();
     for (index, piece) in text.split('%').enumerate() {
@@ -146,7 +127,7 @@ fn escaped(text: &str) -> String {
         if index > 0 {
             escaped.push_str(if is_escape { "%" } else { "%25" });
         }
-        escaped.extend(utf8_percent_encode(piece, LITERAL));
+        escaped.extend(utf8_percent_encode(piece, url_escapes::FORBIDDEN));
     }
     escaped
 }
