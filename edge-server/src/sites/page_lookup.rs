@@ -188,7 +188,7 @@ pub(super) async fn find_answer(
         }
         Answer::File(file) => FoundAnswer::File(file, status, headers),
         Answer::Redirect(location) => FoundAnswer::Redirect(location, status),
-        Answer::Shown(_) | Answer::ByQuery | Answer::NotFound => FoundAnswer::NotFound,
+        Answer::Alias(_) | Answer::ByQuery | Answer::NotFound => FoundAnswer::NotFound,
     })
 }
 

@@ -10,9 +10,9 @@ use super::address_headers::AddressHeaders;
 use crate::sites::files::site_file::SiteFile;
 use crate::sites::pages::rendered_page::RenderedPage;
 
-/// What a site is asked for.
+/// What a cached answer is for: an address, or the content that any number of addresses may show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Asked<T> {
+pub(crate) enum Target<T> {
     /// An address, as `RequestPath::address` writes it. Where the query decides the answer, it follows after a `?`, and
     /// the address alone has [`Answer::ByQuery`].
     Address(T),
@@ -22,20 +22,20 @@ pub(crate) enum Asked<T> {
     Slug(T),
 }
 
-impl<T> Asked<T> {
-    pub(crate) fn map<U>(self, with: impl FnOnce(T) -> U) -> Asked<U> {
+impl<T> Target<T> {
+    pub(crate) fn map<U>(self, with: impl FnOnce(T) -> U) -> Target<U> {
         match self {
-            Self::Address(text) => Asked::Address(with(text)),
-            Self::Path(text) => Asked::Path(with(text)),
-            Self::Slug(text) => Asked::Slug(with(text)),
+            Self::Address(text) => Target::Address(with(text)),
+            Self::Path(text) => Target::Path(with(text)),
+            Self::Slug(text) => Target::Slug(with(text)),
         }
     }
 
-    pub(crate) fn as_ref(&self) -> Asked<&T> {
+    pub(crate) fn as_ref(&self) -> Target<&T> {
         match self {
-            Self::Address(text) => Asked::Address(text),
-            Self::Path(text) => Asked::Path(text),
-            Self::Slug(text) => Asked::Slug(text),
+            Self::Address(text) => Target::Address(text),
+            Self::Path(text) => Target::Path(text),
+            Self::Slug(text) => Target::Slug(text),
         }
     }
 
@@ -52,9 +52,9 @@ pub(crate) enum Answer {
     /// A page at an address of its own.
     Page(RenderedPage),
     File(Arc<SiteFile>),
-    /// A page that is shown at none of its own addresses, by a rule or as a fallback. It is cached once, however many
-    /// addresses show it.
-    Shown(Asked<Arc<str>>),
+    /// The answer of another target: a page that is shown at none of its own addresses, by a rule or as a fallback. It is
+    /// cached once, however many addresses show it.
+    Alias(Target<Arc<str>>),
     /// A redirect to this `Location`.
     Redirect(Arc<str>),
     /// The query decides: the answer has a key of its own with the query.
@@ -70,7 +70,7 @@ impl Answer {
                 let FoundFile { path, file } = &file.found;
                 256 + path.len() + file.filename.len() + file.content_type.len()
             }
-            Self::Shown(asked) => asked.text().len(),
+            Self::Alias(target) => target.text().len(),
             Self::Redirect(location) => location.len(),
             Self::ByQuery | Self::NotFound => 0,
         }
@@ -115,7 +115,7 @@ impl CachedAnswer {
 /// What a request answers: a [`CachedAnswer`] with the page that it shows.
 #[derive(Debug, Clone)]
 pub(crate) struct Resolved {
-    /// Never [`Answer::Shown`] or [`Answer::ByQuery`].
+    /// Never [`Answer::Alias`] or [`Answer::ByQuery`].
     pub(crate) answer: Answer,
     pub(crate) status: u16,
     pub(crate) headers: Option<Arc<AddressHeaders>>,

@@ -16,7 +16,7 @@ use store::read_pool::{ReadError, ReadPool};
 use store::subdomains::Site;
 use uuid::Uuid;
 
-use super::answer::{Answer, Asked, CachedAnswer, Resolved};
+use super::answer::{Answer, CachedAnswer, Resolved, Target};
 use super::answer_key::{AnswerKey, AnswerRef};
 use super::loader::Loader;
 use crate::config::{Cache, weight};
@@ -52,8 +52,8 @@ impl AnswerCache {
 
     /// Returns the cached answer at a path as sent, if that is how the cache writes addresses.
     pub(crate) fn peek(&self, site: &Site, path: &str, now: Instant) -> Option<CachedAnswer> {
-        let asked = Asked::Address(path);
-        let key = AnswerRef { subdomain_id: site.subdomain_id, asked, base_url: None };
+        let target = Target::Address(path);
+        let key = AnswerRef { subdomain_id: site.subdomain_id, target, base_url: None };
         self.answers.peek(&key, now).filter(|cached| cached.is_of(site))
     }
 
@@ -65,14 +65,14 @@ impl AnswerCache {
         query: &str,
     ) -> Result<Served<Resolved>, ReadError> {
         let (found, key) = self.at_address(site, request, query).await?;
-        let shown = self.shown(site, found).await?;
-        if !(shown.value.is_elsewhere && matches!(shown.value.answer, Answer::NotFound)) {
-            return Ok(shown);
+        let resolved = self.resolve_alias(site, found).await?;
+        if !(resolved.value.is_elsewhere && matches!(resolved.value.answer, Answer::NotFound)) {
+            return Ok(resolved);
         }
         // The page that the address showed is gone.
         self.answers.remove(&key);
         let (found, _) = self.at_address(site, request, query).await?;
-        self.shown(site, found).await
+        self.resolve_alias(site, found).await
     }
 
     /// Returns the page with a slug, and loads it if it is not cached.
@@ -81,7 +81,7 @@ impl AnswerCache {
         site: &Site,
         slug: &str,
     ) -> Result<Served<Option<RenderedPage>>, ReadError> {
-        let Served { value, stale, hit } = self.content(site, Asked::Slug(slug)).await?;
+        let Served { value, stale, hit } = self.content(site, Target::Slug(slug)).await?;
         Ok(Served { value: value.page(), stale, hit })
     }
 
@@ -93,12 +93,12 @@ impl AnswerCache {
         query: &str,
     ) -> Result<(Served<CachedAnswer>, AnswerKey), ReadError> {
         let address = request.address();
-        let key = AnswerKey::new(site.subdomain_id, Asked::Address(&address));
+        let key = AnswerKey::new(site.subdomain_id, Target::Address(&address));
         let mut found = self.get(site, &key, || self.load_address(site, request, None, &key)).await?;
         match &mut found.value.answer {
             Answer::ByQuery => {
                 let address = format!("{address}?{query}");
-                let key = AnswerKey::new(site.subdomain_id, Asked::Address(&address));
+                let key = AnswerKey::new(site.subdomain_id, Target::Address(&address));
                 let load = || self.load_address(site, request, Some(query), &key);
                 let found = self.get(site, &key, load).await?;
                 return Ok((found, key));
@@ -111,21 +111,25 @@ impl AnswerCache {
         Ok((found, key))
     }
 
-    /// Returns a found answer, with the page that it shows.
-    async fn shown(&self, site: &Site, found: Served<CachedAnswer>) -> Result<Served<Resolved>, ReadError> {
+    /// Returns a found answer; of an alias, the page that it stands for.
+    async fn resolve_alias(
+        &self,
+        site: &Site,
+        found: Served<CachedAnswer>,
+    ) -> Result<Served<Resolved>, ReadError> {
         let Served { value, stale, hit } = found;
-        let Answer::Shown(asked) = &value.answer else {
+        let Answer::Alias(target) = &value.answer else {
             return Ok(Served { value: value.into(), stale, hit });
         };
-        let content = self.content(site, asked.as_ref().map(|text| &**text)).await?;
+        let content = self.content(site, target.as_ref().map(|text| &**text)).await?;
         let CachedAnswer { status, headers, .. } = value;
         let value = Resolved { answer: content.value.answer, status, headers, is_elsewhere: true };
         Ok(Served { value, stale: stale || content.stale, hit: hit && content.hit })
     }
 
-    async fn content(&self, site: &Site, asked: Asked<&str>) -> Result<Served<CachedAnswer>, ReadError> {
-        let key = AnswerKey::new(site.subdomain_id, asked);
-        self.get(site, &key, || self.load_content(site, asked, &key)).await
+    async fn content(&self, site: &Site, target: Target<&str>) -> Result<Served<CachedAnswer>, ReadError> {
+        let key = AnswerKey::new(site.subdomain_id, target);
+        self.get(site, &key, || self.load_content(site, target, &key)).await
     }
 
     async fn load_address(
@@ -141,10 +145,10 @@ impl AnswerCache {
     async fn load_content(
         &self,
         site: &Site,
-        asked: Asked<&str>,
+        target: Target<&str>,
         key: &AnswerKey,
     ) -> Result<CachedAnswer, ReadError> {
-        self.loader.content(site, asked, self.last_page(key)).await
+        self.loader.content(site, target, self.last_page(key)).await
     }
 
     async fn get<F>(
@@ -184,7 +188,7 @@ impl AnswerCache {
     ) -> Result<RenderedPage, Busy> {
         let key = AnswerKey {
             base_url: Some(base_url.into()),
-            ..AnswerKey::new(site.subdomain_id, Asked::Slug(slug))
+            ..AnswerKey::new(site.subdomain_id, Target::Slug(slug))
         };
         let cached = self.answers.peek(&key, Instant::now()).and_then(CachedAnswer::page);
         if let Some(rewritten) = cached.filter(|cached| cached.is_rewritten_from(page)) {
@@ -245,7 +249,7 @@ impl AnswerCache {
     /// Caches a page at an address without a query.
     #[cfg(test)]
     pub(crate) async fn insert(&self, site: &Site, address: &str, page: RenderedPage) {
-        let key = AnswerKey::new(site.subdomain_id, Asked::Address(address));
+        let key = AnswerKey::new(site.subdomain_id, Target::Address(address));
         let cached = CachedAnswer::new(site, Answer::Page(page), 200);
         let load = std::future::ready(Ok::<_, ReadError>(cached));
         self.answers.get(&key, Instant::now(), load).await.unwrap();
@@ -255,14 +259,14 @@ impl AnswerCache {
     /// so it must not be served stale.
     pub(crate) fn remove_page(&self, subdomain_id: Uuid, slug: &str, path: Option<&str>) {
         let was_page = path.is_some_and(|path| {
-            let asked = Asked::Path(path);
-            let cached = self.answers.peek_stale(&AnswerRef { subdomain_id, asked, base_url: None });
+            let target = Target::Path(path);
+            let cached = self.answers.peek_stale(&AnswerRef { subdomain_id, target, base_url: None });
             cached.and_then(CachedAnswer::page).is_some()
         });
         for address in address::addresses_of_page(slug, path) {
-            self.answers.remove(&AnswerKey::new(subdomain_id, Asked::Address(&address)));
+            self.answers.remove(&AnswerKey::new(subdomain_id, Target::Address(&address)));
         }
-        let contents = [Some(Asked::Slug(slug)), path.map(Asked::Path)];
+        let contents = [Some(Target::Slug(slug)), path.map(Target::Path)];
         for content in contents.into_iter().flatten() {
             self.answers.remove(&AnswerKey::new(subdomain_id, content));
         }
@@ -318,7 +322,7 @@ mod tests {
     }
 
     fn key_of(site: &Site, address: &str) -> AnswerKey {
-        AnswerKey::new(site.subdomain_id, Asked::Address(address))
+        AnswerKey::new(site.subdomain_id, Target::Address(address))
     }
 
     fn large_page(id: u128, text: &str) -> RenderedPage {
@@ -370,7 +374,7 @@ mod tests {
     async fn a_client_that_disconnects_does_not_repeat_the_rewriting_of_a_page() {
         let (cache, site) = (cache(), site(1));
         let page = large_page(1, "one");
-        let slug = Asked::Slug("large");
+        let slug = Target::Slug("large");
         let key = AnswerKey { base_url: Some(URL.into()), ..AnswerKey::new(site.subdomain_id, slug) };
         let mut cancelled = Box::pin(cache.at_base_url(&page, (&site, "large"), URL));
         assert!(futures::poll!(cancelled.as_mut()).is_pending());

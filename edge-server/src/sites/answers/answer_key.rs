@@ -3,24 +3,24 @@
 use equivalent::Equivalent;
 use uuid::Uuid;
 
-use super::answer::Asked;
+use super::answer::Target;
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct AnswerKey {
     pub(super) subdomain_id: Uuid,
-    pub(super) asked: Asked<Box<str>>,
+    pub(super) target: Target<Box<str>>,
     /// The URL that relative links refer to, for a page that is shown at its short URL.
     pub(super) base_url: Option<Box<str>>,
 }
 
 impl AnswerKey {
-    pub(super) fn new(subdomain_id: Uuid, asked: Asked<&str>) -> Self {
-        Self { subdomain_id, asked: asked.map(Box::from), base_url: None }
+    pub(super) fn new(subdomain_id: Uuid, target: Target<&str>) -> Self {
+        Self { subdomain_id, target: target.map(Box::from), base_url: None }
     }
 
     /// Returns the memory of the texts.
     pub(super) fn weight_bytes(&self) -> usize {
-        self.asked.text().len() + self.base_url.as_ref().map_or(0, |url| url.len())
+        self.target.text().len() + self.base_url.as_ref().map_or(0, |url| url.len())
     }
 }
 
@@ -28,14 +28,14 @@ impl AnswerKey {
 #[derive(Hash)]
 pub(super) struct AnswerRef<'a> {
     pub(super) subdomain_id: Uuid,
-    pub(super) asked: Asked<&'a str>,
+    pub(super) target: Target<&'a str>,
     pub(super) base_url: Option<&'a str>,
 }
 
 impl Equivalent<AnswerKey> for AnswerRef<'_> {
     fn equivalent(&self, key: &AnswerKey) -> bool {
         self.subdomain_id == key.subdomain_id
-            && self.asked == key.asked.as_ref().map(|text| &**text)
+            && self.target == key.target.as_ref().map(|text| &**text)
             && self.base_url == key.base_url.as_deref()
     }
 }

@@ -17,7 +17,7 @@ use store::sites::TrackerTag;
 use store::subdomains::Site;
 
 use super::address_headers::AddressHeaders;
-use super::answer::{Answer, Asked, CachedAnswer};
+use super::answer::{Answer, CachedAnswer, Target};
 use crate::cpu_work::{CpuWork, Tenant};
 use crate::sites::files::site_file::SiteFile;
 use crate::sites::pages::rendered_page::{Origin, RenderedPage};
@@ -56,14 +56,15 @@ impl Loader {
         };
         let (own, slugs) = (address::candidates(request), address::slugs_at(request));
         let found = self.look_up(site, &paths, &slugs, &own).await?;
-        let asked = slugs.clone();
-        let (found, resolution, headers) = self.decide(site, move || decision.resolve(found, &asked)).await?;
+        let page_slugs = slugs.clone();
+        let (found, resolution, headers) =
+            self.decide(site, move || decision.resolve(found, &page_slugs)).await?;
         let (answer, status) = match resolution {
             Resolution::Reserved | Resolution::NotFound => (Answer::NotFound, 404),
             Resolution::Redirect { location, status } => (Answer::Redirect(location.into()), status),
             // An answer to one query is not removed when the page changes.
             Resolution::Page if query.is_some() => {
-                (Answer::Shown(Asked::Slug(slugs.own.unwrap_or_default().into())), 200)
+                (Answer::Alias(Target::Slug(slugs.own.unwrap_or_default().into())), 200)
             }
             Resolution::Page => {
                 let is_page = |page: &FoundPage| Some(&page.slug) == slugs.own.as_ref();
@@ -81,16 +82,16 @@ impl Loader {
     pub(super) async fn content(
         &self,
         site: &Site,
-        asked: Asked<&str>,
+        target: Target<&str>,
         last: Option<RenderedPage>,
     ) -> Result<CachedAnswer, ReadError> {
-        let answer = match asked {
-            Asked::Slug(slug) => {
+        let answer = match target {
+            Target::Slug(slug) => {
                 let slugs = PageSlugs { own: Some(slug.to_owned()), canonical: None };
                 let found = self.look_up(site, &[], &slugs, &[]).await?;
                 self.page(site, found, |_| true, last).await?
             }
-            Asked::Path(path) | Asked::Address(path) => {
+            Target::Path(path) | Target::Address(path) => {
                 let paths = [path.to_owned()];
                 let found = self.look_up(site, &paths, &PageSlugs::default(), &paths).await?;
                 self.file_or_page(site, found, path, last).await?
@@ -155,7 +156,7 @@ impl Loader {
             Some(at) if !is_page && !is_rendered(&found.files[at]) => {
                 self.file(site, found.files.swap_remove(at)).await
             }
-            _ => Ok(Answer::Shown(Asked::Path(path.into()))),
+            _ => Ok(Answer::Alias(Target::Path(path.into()))),
         }
     }
 
