@@ -3,11 +3,13 @@
 //! Postgres is the source of truth for what is due; after a kill at any point it is still due. Bytes that can't be deleted
 //! are postponed and block no others.
 
+use std::collections::BTreeMap;
 use std::time::SystemTime;
 
 use blobs::Name;
 use chrono::TimeDelta;
 use service::{Rounds, metrics};
+use uuid::Uuid;
 
 use super::kept_files;
 use crate::expiry::delete_expired;
@@ -105,8 +107,13 @@ async fn delete_abandoned_deploys(state: &JobState, rounds: &Rounds) -> anyhow::
         let mut tx = store::begin(&state.maintenance_db).await?;
         let abandoned = store::deploys::delete_abandoned(&mut tx, before, now, BATCH).await?;
         let count = i64::try_from(abandoned.len())?;
-        for (account_id, zip) in abandoned {
-            store::blobs::release_blobs(&mut tx, account_id, zip.as_slice(), now).await?;
+        // Once per account, because each call locks its blobs in their common order.
+        let mut unneeded: BTreeMap<Uuid, Vec<Uuid>> = BTreeMap::new();
+        for deploy in abandoned {
+            unneeded.entry(deploy.account_id).or_default().extend(deploy.blobs);
+        }
+        for (account_id, blobs) in unneeded {
+            store::blobs::release_blobs(&mut tx, account_id, &blobs, now).await?;
         }
         store::commit(tx).await?;
         if count < BATCH {

@@ -145,6 +145,7 @@ pub async fn lock_unreferenced(
             r#"select exists (select from assets where blob_id = $1)
                    or exists (select from deploys where blob_id = $1)
                    or exists (select from deploy_files where blob_id = $1)
+                   or exists (select from deploy_sources where blob_id = $1)
                    or exists (select from form_files where blob_id = $1) as "is_needed!""#,
             row.id,
         )

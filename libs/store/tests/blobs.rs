@@ -6,6 +6,9 @@ use service::{Clock, Rng};
 use store::blobs::{
     NewBlob, delete_blob, insert_unreferenced, lock_unreferenced, reference_blobs, release_blobs,
 };
+use store::deploys::files::{DeployFile, insert_files};
+use store::deploys::insert_deploy;
+use store::deploys::sources::{NewSource, insert_sources, lock_known};
 use uuid::Uuid;
 
 fn now() -> DateTime<Utc> {
@@ -100,4 +103,71 @@ async fn a_deletion_after_an_upload_keeps_its_bytes() {
     assert_eq!(lock_unreferenced(&mut conn, now()).await.unwrap(), None, "the upload holds its lock");
     store::commit(upload).await.unwrap();
     assert_eq!(lock_unreferenced(&mut conn, now()).await.unwrap(), None, "it is referenced again");
+}
+
+/// Creates a deploy with one file of these bytes and returns the id of their blob.
+async fn deploy_of(database: &TestDatabase, account_id: Uuid, blob: NewBlob) -> Uuid {
+    let mut tx = store::begin(&database.db).await.unwrap();
+    let id = new_id();
+    insert_deploy(&mut tx, account_id, id, 1, now()).await.unwrap();
+    let blob_id = reference_blobs(&mut tx, account_id, &[blob]).await.unwrap()[0].id;
+    let file = DeployFile {
+        path: "a.js".to_owned(),
+        blob_id,
+        size_bytes: 1,
+        content_type: "text/javascript".to_owned(),
+        by_content: false,
+        reason: None,
+    };
+    insert_files(&mut tx, account_id, id, &[file]).await.unwrap();
+    store::commit(tx).await.unwrap();
+    blob_id
+}
+
+#[tokio::test]
+async fn a_file_that_is_released_while_it_is_announced_stays_stored() {
+    let database = database().await;
+    let account_id = account(&database).await;
+    let old = deploy_of(&database, account_id, blob(1)).await;
+    let mut release = store::begin(&database.db).await.unwrap();
+    sqlx::query("delete from deploy_files").execute(&mut *release).await.unwrap();
+    release_blobs(&mut release, account_id, &[old], now()).await.unwrap();
+    let db = database.db.clone();
+    let announce = tokio::spawn(async move {
+        let mut tx = store::begin(&db).await.unwrap();
+        let known = lock_known(&mut tx, account_id, &[[1; 32]], None).await.unwrap();
+        let id = new_id();
+        insert_deploy(&mut tx, account_id, id, 0, now()).await.unwrap();
+        let (path, sha256, blob_id) = ("b.js".to_owned(), [1; 32], Some(known[0].id));
+        insert_sources(&mut tx, account_id, id, &[NewSource { path, sha256, size_bytes: 1, blob_id }])
+            .await
+            .unwrap();
+        tx
+    });
+    // It waits for the release, which holds the row of the blob.
+    let waits = "do $$ begin perform from pg_stat_activity where datname = current_database()
+        and wait_event_type = 'Lock'; if not found then raise 'no waiting session'; end if; end $$";
+    sandbox::test::until(async || store::execute_raw(&database.db, waits).await.is_ok()).await;
+    store::commit(release).await.unwrap();
+    let announced = announce.await.unwrap();
+    let mut conn = store::acquire(&database.db).await.unwrap();
+    assert_eq!(lock_unreferenced(&mut conn, now()).await.unwrap(), None, "the announcement holds its lock");
+    store::commit(announced).await.unwrap();
+    assert_eq!(lock_unreferenced(&mut conn, now()).await.unwrap(), None, "it is referenced again");
+}
+
+#[tokio::test]
+async fn only_files_of_deploys_of_the_same_account_are_known() {
+    let database = database().await;
+    let (mine, theirs) = (account(&database).await, account(&database).await);
+    let own = deploy_of(&database, mine, blob(1)).await;
+    deploy_of(&database, theirs, blob(2)).await;
+    let mut conn = store::acquire(&database.db).await.unwrap();
+    reference_blobs(&mut conn, mine, &[blob(3)]).await.unwrap();
+    let digests = [[1; 32], [2; 32], [3; 32]];
+    let known = lock_known(&mut conn, mine, &digests, None).await.unwrap();
+    assert_eq!(known.iter().map(|blob| blob.id).collect::<Vec<_>>(), [own]);
+    for sites in [vec![], vec![new_id()]] {
+        assert_eq!(lock_known(&mut conn, mine, &digests, Some(&sites)).await.unwrap(), []);
+    }
 }

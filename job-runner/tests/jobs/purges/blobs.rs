@@ -5,6 +5,7 @@ use sandbox::test::until;
 use sha2::{Digest, Sha256};
 use store::assets::Asset;
 use store::blobs::NewBlob;
+use store::deploys::sources::NewSource;
 use store::form_files::NewFormFile;
 use store::forms::Form;
 use store::submissions::{NewSubmission, WriteContext, insert_submission};
@@ -197,6 +198,68 @@ async fn an_unprocessed_deploy_is_deleted_with_its_zip() {
     let mut conn = store::acquire(&account.database.db).await.unwrap();
     assert!(store::deploys::find_deploy(&mut conn, account.id, id).await.unwrap().is_none());
     assert!(store::deploys::find_deploy(&mut conn, account.id, young).await.unwrap().is_some());
+}
+
+#[tokio::test]
+async fn bytes_of_an_announced_file_stay_until_its_deploy_is_abandoned() {
+    let account = Account::new().await;
+    let announce = async |hours: i64, files: &[&[u8]]| {
+        let (id, created_at) = (new_id(), now() - TimeDelta::hours(hours));
+        let blobs: Vec<NewBlob> = files.iter().map(|bytes| account.put(bytes)).collect();
+        let mut tx = store::begin(&account.database.db).await.unwrap();
+        store::deploys::insert_deploy(&mut tx, account.id, id, 0, created_at).await.unwrap();
+        store::deploys::sources::update_announced(&mut tx, account.id, id, true).await.unwrap();
+        let settled = store::blobs::reference_blobs(&mut tx, account.id, &blobs).await.unwrap();
+        let source = |blob: &NewBlob| NewSource {
+            path: format!("{}.js", hex::encode(blob.sha256)),
+            sha256: blob.sha256,
+            size_bytes: blob.size_bytes,
+            blob_id: settled.iter().find(|other| other.sha256 == blob.sha256).map(|other| other.id),
+        };
+        let sources: Vec<NewSource> = blobs.iter().map(source).collect();
+        store::deploys::sources::insert_sources(&mut tx, account.id, id, &sources).await.unwrap();
+        // Whatever else referred to them is gone.
+        let ids: Vec<Uuid> = settled.iter().map(|blob| blob.id).collect();
+        store::blobs::release_blobs(&mut tx, account.id, &ids, now()).await.unwrap();
+        store::commit(tx).await.unwrap();
+    };
+    announce(1, &[b"in both", b"in one"]).await;
+    announce(25, &[b"in both", b"old"]).await;
+    announce(26, &[b"old", b"older"]).await;
+    assert_eq!(account.blobs.files().len(), 4);
+    let running = account.run(&[]).await;
+    until(async || account.blobs.files().len() == 2).await;
+    let settled = "do $$ begin assert not exists (select from blobs where look_at is not null); end $$";
+    until(async || store::execute_raw(&account.database.db, settled).await.is_ok()).await;
+    running.stop().await;
+    let kept = account.blobs.path().join("kept").join(account.id.to_string());
+    for bytes in [b"in both".as_slice(), b"in one"] {
+        assert!(kept.join(hex::encode(Sha256::digest(bytes))).exists());
+    }
+}
+
+#[tokio::test]
+async fn an_account_is_deleted_with_its_announced_files() {
+    let account = Account::new().await;
+    let blob = account.put(b"words");
+    let id = new_id();
+    let mut tx = store::begin(&account.database.db).await.unwrap();
+    store::deploys::insert_deploy(&mut tx, account.id, id, 0, now()).await.unwrap();
+    let settled = store::blobs::reference_blobs(&mut tx, account.id, &[blob]).await.unwrap();
+    let source = NewSource {
+        path: "a.js".to_owned(),
+        sha256: blob.sha256,
+        size_bytes: blob.size_bytes,
+        blob_id: Some(settled[0].id),
+    };
+    store::deploys::sources::insert_sources(&mut tx, account.id, id, &[source]).await.unwrap();
+    store::commit(tx).await.unwrap();
+    account.change("update accounts set claim_deadline = now()").await;
+    let running = account.run(&["purge.poll_interval=20ms", "purge.second_pass_after=300ms"]).await;
+    until(async || account.blobs.files().is_empty()).await;
+    let nothing = "do $$ begin assert not exists (select from deploy_sources); end $$";
+    until(async || store::execute_raw(&account.database.db, nothing).await.is_ok()).await;
+    running.stop().await;
 }
 
 #[tokio::test]

@@ -1,4 +1,5 @@
-//! References between the files of a deployed site, and the files that outlast their deploy ([`kept_files`]).
+//! References between the files of a deployed site, the files that a deploy announces ([`manifest`]), and those that outlast
+//! their deploy ([`kept_files`]).
 //!
 //! Every file is served at its own path, so references work as they were written. Only those to images and fonts are
 //! replaced, by URLs by content: [`html`] and [`css`] find them, and [`links`] resolves them.
@@ -7,6 +8,7 @@ pub mod css;
 pub mod html;
 pub mod kept_files;
 pub mod links;
+pub mod manifest;
 
 /// Larger style sheets are served unchanged.
 pub const CSS_BYTES_MAX: usize = 4 << 20;

@@ -1,5 +1,7 @@
 //! The state of a deploy from its announcement to its rollback.
 
+use std::collections::BTreeMap;
+
 use chrono::{DateTime, Utc};
 use domain::static_sites::SiteRules;
 use sqlx::types::Json;
@@ -13,7 +15,7 @@ use crate::{Conn, Error, blobs};
 pub enum Status {
     /// Its zip is not uploaded yet.
     Presigned,
-    /// Its zip is uploaded.
+    /// Its zip is uploaded, or all its announced files are stored already.
     Uploaded,
     /// It is or was published.
     Processed,
@@ -48,8 +50,10 @@ pub struct Deploy {
     pub status: Status,
     /// Row and digest of its zip, between upload and processing.
     pub zip: Option<(Uuid, [u8; 32])>,
-    /// Size of its zip.
+    /// Size of its zip; zero without one.
     pub size_bytes: i64,
+    /// Whether its files were announced with their digests.
+    pub has_manifest: bool,
     /// Until when a process is working on it.
     pub leased_until: Option<DateTime<Utc>>,
     pub files_done: i32,
@@ -100,7 +104,7 @@ pub async fn count_open(conn: &mut Conn, account_id: Uuid) -> Result<i64, Error>
 pub async fn find_deploy(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<Option<Deploy>, Error> {
     let row = query!(
         r#"select d.id, d.subdomain_id, d.status, d.size_bytes, d.leased_until, d.files_done, d.files_total,
-                  d.has_files, d.previous_id, d.created_at, d.processed_at, b.id as "blob_id?", b.sha256 as "sha256?"
+                  d.has_files, d.has_manifest, d.previous_id, d.created_at, d.processed_at, b.id as "blob_id?", b.sha256 as "sha256?"
            from deploys d left join blobs b on b.id = d.blob_id where d.account_id = $1 and d.id = $2"#,
         account_id,
         id,
@@ -115,6 +119,7 @@ pub async fn find_deploy(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<
             status: Status::parse(&row.status)?,
             zip: zip.map(|(id, sha256)| blobs::digest(&sha256).map(|sha256| (id, sha256))).transpose()?,
             size_bytes: row.size_bytes,
+            has_manifest: row.has_manifest,
             leased_until: row.leased_until,
             files_done: row.files_done,
             files_total: row.files_total,
@@ -237,25 +242,46 @@ pub async fn update_rolled_back(conn: &mut Conn, account_id: Uuid, id: Uuid) -> 
     Ok(())
 }
 
-/// Deletes up to `limit` deploys that were begun before `before` and never published. Returns their accounts and the
-/// zips to release.
+/// A deploy that was deleted before it was published.
+#[derive(Debug)]
+pub struct AbandonedDeploy {
+    pub account_id: Uuid,
+    /// Its zip and the files it referred to, to be released.
+    pub blobs: Vec<Uuid>,
+}
+
+/// Deletes and returns up to `limit` deploys that were begun before `before` and never published.
 pub async fn delete_abandoned(
     conn: &mut Conn,
     before: DateTime<Utc>,
     now: DateTime<Utc>,
     limit: i64,
-) -> Result<Vec<(Uuid, Option<Uuid>)>, Error> {
-    let rows = query!(
-        "delete from deploys where id in (
-             select id from deploys where status in ('presigned', 'uploaded') and created_at < $1
-                and (leased_until is null or leased_until <= $2)
-             order by created_at limit $3 for update skip locked)
-         returning account_id, blob_id",
+) -> Result<Vec<AbandonedDeploy>, Error> {
+    let ids = query_scalar!(
+        "select id from deploys where status in ('presigned', 'uploaded') and created_at < $1
+            and (leased_until is null or leased_until <= $2)
+         order by created_at limit $3 for update skip locked",
         before,
         now,
         limit,
     )
-    .fetch_all(conn)
+    .fetch_all(&mut *conn)
     .await?;
-    Ok(rows.into_iter().map(|row| (row.account_id, row.blob_id)).collect())
+    let sources =
+        query!("delete from deploy_sources where deploy_id = any($1) returning deploy_id, blob_id", &ids,)
+            .fetch_all(&mut *conn)
+            .await?;
+    let rows = query!("delete from deploys where id = any($1) returning id, account_id, blob_id", &ids)
+        .fetch_all(conn)
+        .await?;
+    let mut blobs: BTreeMap<Uuid, Vec<Uuid>> = BTreeMap::new();
+    for source in sources {
+        blobs.entry(source.deploy_id).or_default().extend(source.blob_id);
+    }
+    let abandoned = rows.into_iter().map(|row| {
+        let mut blobs = blobs.remove(&row.id).unwrap_or_default();
+        blobs.extend(row.blob_id);
+        AbandonedDeploy { account_id: row.account_id, blobs }
+    });
+    Ok(abandoned.collect())
 }

@@ -27,6 +27,8 @@ pub struct ServedDeploy {
     pub deploy_id: Uuid,
     /// Total size of its files, with those that it kept from earlier deploys.
     pub size_bytes: i64,
+    /// Whether its files were announced with their digests.
+    pub has_manifest: bool,
 }
 
 /// Locks the choice of the deploy that a site serves until the end of the transaction. Returns that deploy, if any.
@@ -44,10 +46,10 @@ pub async fn lock_served_deploy(
     .await?;
     let served = query_as!(
         ServedDeploy,
-        r#"select s.deploy_id, coalesce(sum(f.size_bytes), 0)::bigint as "size_bytes!"
+        r#"select s.deploy_id, coalesce(sum(f.size_bytes), 0)::bigint as "size_bytes!", d.has_manifest
            from served_deploys s join deploys d on d.id = s.deploy_id
            left join deploy_files f on f.deploy_id = s.deploy_id
-           where d.account_id = $1 and s.subdomain_id = $2 group by s.deploy_id"#,
+           where d.account_id = $1 and s.subdomain_id = $2 group by s.deploy_id, d.has_manifest"#,
         account_id,
         subdomain_id,
     )

@@ -1,12 +1,13 @@
-//! Deploys of sites from a zip. [`files`] holds their files, [`kept_files`] those that they kept from earlier deploys,
-//! [`undo`] the changes they made to pages.
+//! Deploys of sites from a zip. [`files`] holds their files, [`sources`] those that they announced, [`kept_files`] those that
+//! they kept from earlier deploys, [`undo`] the changes they made to pages.
 
 mod deploy;
 pub mod files;
 pub mod kept_files;
+pub mod sources;
 pub mod undo;
 
 pub use deploy::{
-    Deploy, FinishedDeploy, Status, count_open, delete_abandoned, find_deploy, finish_deploy, insert_deploy,
-    lease_deploy, update_progress, update_rolled_back, update_uploaded,
+    AbandonedDeploy, Deploy, FinishedDeploy, Status, count_open, delete_abandoned, find_deploy,
+    finish_deploy, insert_deploy, lease_deploy, update_progress, update_rolled_back, update_uploaded,
 };
