@@ -37,6 +37,8 @@ const COPY_BYTES: usize = 64 << 10;
 pub(crate) enum ArchiveError {
     #[error("the upload is not a readable zip: {0}")]
     Unreadable(String),
+    #[error("the site has no HTML page")]
+    NoHtml,
     #[error("the zip has more than {0} files, the maximum of the plan")]
     TooManyFiles(usize),
     #[error("the zip has more than {MAX_ENTRIES} entries")]
@@ -53,7 +55,7 @@ pub(crate) enum ArchiveError {
 }
 
 impl ArchiveError {
-    fn entry(name: &str, reason: impl Into<String>) -> Self {
+    pub(super) fn entry(name: &str, reason: impl Into<String>) -> Self {
         Self::InvalidEntry(name.to_owned(), reason.into())
     }
 }

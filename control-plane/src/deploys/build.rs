@@ -1,5 +1,5 @@
-//! Builds a site from its zip: downloads the zip to disk, unpacks it and stores its files. Nothing references the files
-//! yet, so an aborted build leaves nothing permanent.
+//! Builds a site from its zip and announced files: downloads the zip to disk, unpacks it and stores its files. Nothing
+//! references the new files yet, so an aborted build leaves nothing permanent.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -20,6 +20,8 @@ use uuid::Uuid;
 use web::{Code, Problem};
 
 use super::Progress;
+use super::announced::AnnouncedFiles;
+use super::site_files::{Contents, FileLimits, SiteSources};
 use super::site_state::SiteState;
 use super::spool::{Span, Spool};
 use super::unpack::{BuiltPage, UnpackError, UnpackOptions, UnpackedFile, UnpackedSite, unpack};
@@ -48,11 +50,15 @@ pub(crate) struct BuiltFile {
     pub(crate) reason: Option<Reason>,
 }
 
-/// An uploaded zip to build a site from.
+/// The inputs of a site to build.
 #[derive(Debug)]
 pub(crate) struct Upload {
-    pub(crate) zip: Name,
+    pub(crate) deploy_id: Uuid,
+    /// The uploaded zip; `None` if all announced files are stored.
+    pub(crate) zip: Option<Name>,
     pub(crate) size_bytes: i64,
+    /// Whether the deploy announced its files.
+    pub(crate) has_manifest: bool,
     /// The site's folder in the zip; `None` finds it.
     pub(crate) root: Option<String>,
     /// Whether addresses without a file answer with `index.html`.
@@ -66,6 +72,10 @@ pub(crate) struct BuiltSite {
     /// The pages' documents.
     pub(crate) spool: Arc<Spool>,
     pub(crate) files: Vec<BuiltFile>,
+    /// Whether the deploy announced its files.
+    pub(super) has_manifest: bool,
+    /// Announced files that are served in another form, as they were announced. They are stored but not served.
+    pub(super) originals: Vec<BuiltFile>,
     pub(crate) rules: SiteRules,
     /// Slugs of all pages of the site before the deploy.
     pub(super) slugs_before: BTreeSet<String>,
@@ -77,6 +87,11 @@ pub(crate) struct BuiltSite {
 }
 
 impl BuiltSite {
+    /// Returns everything that was stored.
+    pub(super) fn stored(&self) -> impl Iterator<Item = &BuiltFile> {
+        self.files.iter().chain(&self.originals)
+    }
+
     /// Returns the paths of all pages and files.
     pub(crate) fn paths(&self) -> BTreeSet<&str> {
         let pages = self.pages.iter().map(|page| page.path.as_str());
@@ -97,14 +112,24 @@ pub(crate) async fn build<S>(
     let mut tx = store::begin(&app.db).await?;
     let site = SiteState::find(&mut tx, call, subdomain_id).await?;
     drop(tx);
-    let zip = download(app, upload.zip, upload.size_bytes).await?;
+    let announced = match upload.has_manifest {
+        true => Some(AnnouncedFiles::download(app, account_id, upload.deploy_id).await?),
+        false => None,
+    };
+    let zip = match upload.zip {
+        Some(zip) => Some(download(app, zip, upload.size_bytes).await?),
+        None => None,
+    };
+    let sources = SiteSources { zip, announced };
     let (served_bytes, slugs_before) = (site.served_bytes, site.slugs.clone());
     let options = UnpackOptions {
         addresses: app.addresses.clone(),
         root: upload.root,
         spa: upload.spa,
-        max_files: max_files(call.plan()),
-        max_file_bytes: u64::try_from(call.limits().asset_size_limit).unwrap_or(u64::MAX),
+        limits: FileLimits {
+            max_files: max_files(call.plan()),
+            max_file_bytes: u64::try_from(call.limits().asset_size_limit).unwrap_or(u64::MAX),
+        },
         site,
         progress: progress.clone(),
     };
@@ -112,7 +137,7 @@ pub(crate) async fn build<S>(
     // The thread goes on if the service shuts down, so it holds the permit.
     let unpacked = tokio::task::spawn_blocking(move || {
         let _permit = permit;
-        unpack(zip, options)
+        unpack(sources, options)
     });
     let unpacked = unpacked.await.unwrap_or_else(|panic| Err(UnpackError::Io(std::io::Error::other(panic))));
     let unpacked = unpacked.map_err(|error| match error {
@@ -129,13 +154,34 @@ pub(crate) async fn build<S>(
         }
         UnpackError::Io(error) => failed_on_disk(&error),
     })?;
-    let UnpackedSite { pages, files, spool, rules, listed, notes, errors, missing } = unpacked;
-    let (spool, mut stored) = (Arc::new(spool), Vec::new());
-    if let Err(problem) = store_files(app, account_id, files, &spool, progress, &mut stored).await {
-        release(app, account_id, &stored).await;
-        return Err(problem);
+    let UnpackedSite { pages, files, originals, spool, rules, listed, notes, errors, missing } = unpacked;
+    let spool = Arc::new(spool);
+    let mut site = BuiltSite {
+        pages,
+        spool: Arc::clone(&spool),
+        files: Vec::new(),
+        has_manifest: upload.has_manifest,
+        originals: Vec::new(),
+        rules,
+        slugs_before,
+        listed,
+        notes,
+        errors,
+        missing,
+    };
+    let mut result = store_files(app, account_id, files, &spool, progress, &mut site.files).await;
+    if result.is_ok() && !originals.is_empty() {
+        // They are no files of the site, so they don't count in its progress.
+        let uncounted = Progress::default();
+        result = store_files(app, account_id, originals, &spool, &uncounted, &mut site.originals).await;
     }
-    Ok(BuiltSite { pages, spool, files: stored, rules, slugs_before, listed, notes, errors, missing })
+    match result {
+        Ok(()) => Ok(site),
+        Err(problem) => {
+            release(app, account_id, &site).await;
+            Err(problem)
+        }
+    }
 }
 
 fn failed_on_disk(error: &std::io::Error) -> Problem {
@@ -172,11 +218,18 @@ async fn store_files(
         let now = app.clock.now();
         let mut uploads = Vec::with_capacity(BATCH_SIZE);
         for file in files.by_ref().take(BATCH_SIZE) {
-            let UnpackedFile { path, sha256, content_type, by_content, reason, bytes } = file;
-            let size_bytes = i64::try_from(bytes.bytes).unwrap_or(i64::MAX);
+            let UnpackedFile { path, sha256, content_type, by_content, reason, contents } = file;
+            let size_bytes = i64::try_from(contents.bytes()).unwrap_or(i64::MAX);
             let blob = NewBlob { id: app.rng.uuid_v7(now), sha256, size_bytes };
             stored.push(BuiltFile { path, blob, content_type, by_content, reason });
-            uploads.push((blob, bytes));
+            match contents {
+                Contents::Spooled(bytes) => uploads.push((blob, bytes)),
+                // The deploy's announced files refer to the blob, so it stays.
+                Contents::Stored(_) => progress.file_done(),
+            }
+        }
+        if uploads.is_empty() {
+            continue;
         }
         // Two paths with the same bytes share one blob.
         uploads.sort_by_key(|(blob, _)| blob.sha256);
@@ -216,9 +269,9 @@ async fn upload(app: &App, name: Name, id: Uuid, spool: &Arc<Spool>, span: Span)
     Ok(app.blobs.store(&incoming.finish().await?).await?)
 }
 
-/// Releases stored files that no deploy will reference.
-pub(crate) async fn release(app: &App, account_id: Uuid, stored: &[BuiltFile]) {
-    let digests: Vec<[u8; 32]> = stored.iter().map(|file| file.blob.sha256).collect();
+/// Releases the stored files of a site that is not published.
+pub(crate) async fn release(app: &App, account_id: Uuid, site: &BuiltSite) {
+    let digests: Vec<[u8; 32]> = site.stored().map(|file| file.blob.sha256).collect();
     let released = async {
         let mut tx = store::begin(&app.db).await?;
         store::usage::lock(&mut tx, account_id).await?;

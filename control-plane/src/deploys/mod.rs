@@ -2,13 +2,17 @@
 //! be rolled back ([`rollback`]). The rules are in `domain::static_sites`, those for references in `domain::deploys`.
 
 mod admission;
+mod announced;
 mod archive;
 mod build;
 mod charset;
 mod kept_files;
+mod originals;
 mod progress;
 mod publish;
+mod rewrite;
 mod rollback;
+mod site_files;
 mod site_state;
 mod spool;
 mod unpack;

@@ -21,6 +21,7 @@ use web::{Code, Problem};
 
 use super::build::{BuiltFile, BuiltSite, release};
 use super::kept_files::{self, Replacement};
+use super::originals::replace_sources;
 use super::unpack::BuiltPage;
 use crate::App;
 use crate::call::Call;
@@ -57,14 +58,14 @@ pub(crate) async fn publish<S>(
     app: &App,
     call: &Call<S>,
     deploy_id: Uuid,
-    zip_id: Uuid,
+    zip_id: Option<Uuid>,
     subdomain: &Subdomain,
     site: &BuiltSite,
     old_files: OldFiles,
 ) -> Result<Published, Problem> {
     let published = publish_in_transaction(app, call, deploy_id, zip_id, subdomain, site, old_files).await;
     if published.is_err() {
-        release(app, call.account_id, &site.files).await;
+        release(app, call.account_id, site).await;
     }
     published
 }
@@ -73,7 +74,7 @@ async fn publish_in_transaction<S>(
     app: &App,
     call: &Call<S>,
     deploy_id: Uuid,
-    zip_id: Uuid,
+    zip_id: Option<Uuid>,
     subdomain: &Subdomain,
     site: &BuiltSite,
     old_files: OldFiles,
@@ -105,7 +106,8 @@ async fn publish_in_transaction<S>(
     let moved: Vec<&FoundPage> = stale.iter().filter(is_moved).collect();
     check_restrictions(call, &mut tx, site, &known, &moved).await?;
 
-    let mut files = reference_blobs(&mut tx, account_id, &site.files).await?;
+    let blobs = reference_blobs(&mut tx, account_id, site).await?;
+    let mut files: Vec<DeployFile> = site.files.iter().filter_map(|file| deploy_file(file, &blobs)).collect();
     if let Some(ServedDeploy { deploy_id: previous, .. }) = served
         && !stale.is_empty()
     {
@@ -133,7 +135,12 @@ async fn publish_in_transaction<S>(
     let retained = app.deploys.max_retained;
     let mut unneeded =
         store::deploys::files::delete_old_files(&mut tx, account_id, subdomain.id, retained).await?;
-    unneeded.push(zip_id);
+    unneeded.extend(zip_id);
+    if site.has_manifest || served.is_some_and(|served| served.has_manifest) {
+        let replaced: Vec<Uuid> = previous_id.into_iter().chain([deploy_id]).collect();
+        let sources = replace_sources(&mut tx, account_id, deploy_id, &replaced, site, &files, &blobs);
+        unneeded.extend(sources.await?);
+    }
     store::blobs::release_blobs(&mut tx, account_id, &unneeded, now).await?;
     app.commit(tx, vec![Change::Site { subdomain_id: subdomain.id }]).await?;
     Ok(Published { pages, stale, previous_id, note })
@@ -163,33 +170,32 @@ async fn check_restrictions<S>(
     if has_new { call.check_new(Resource::Pages) } else { Ok(()) }
 }
 
-/// Turns the stored blobs into referenced ones and returns the files of the deploy.
+/// Turns the stored blobs into referenced ones and returns their ids by digest.
 async fn reference_blobs(
     tx: &mut Tx,
     account_id: Uuid,
-    files: &[BuiltFile],
-) -> Result<Vec<DeployFile>, Problem> {
+    site: &BuiltSite,
+) -> Result<BTreeMap<[u8; 32], Uuid>, Problem> {
     let distinct: BTreeMap<[u8; 32], NewBlob> =
-        files.iter().map(|file| (file.blob.sha256, file.blob)).collect();
+        site.stored().map(|file| (file.blob.sha256, file.blob)).collect();
     let distinct: Vec<NewBlob> = distinct.into_values().collect();
     let settled = store::blobs::reference_blobs(tx, account_id, &distinct).await?;
     if settled.iter().any(|blob| blob.is_new) {
         // Another file with the same bytes was deleted meanwhile, and its blob with it.
         return Err(Problem::nothing_changed());
     }
-    let ids: BTreeMap<[u8; 32], Uuid> =
-        settled.into_iter().map(|ReferencedBlob { id, sha256, .. }| (sha256, id)).collect();
-    let stored = |file: &BuiltFile| {
-        Some(DeployFile {
-            path: file.path.clone(),
-            blob_id: *ids.get(&file.blob.sha256)?,
-            size_bytes: file.blob.size_bytes,
-            content_type: file.content_type.to_owned(),
-            by_content: file.by_content,
-            reason: file.reason.map(|reason| reason.as_str().to_owned()),
-        })
-    };
-    Ok(files.iter().filter_map(stored).collect())
+    Ok(settled.into_iter().map(|ReferencedBlob { id, sha256, .. }| (sha256, id)).collect())
+}
+
+fn deploy_file(file: &BuiltFile, blobs: &BTreeMap<[u8; 32], Uuid>) -> Option<DeployFile> {
+    Some(DeployFile {
+        path: file.path.clone(),
+        blob_id: *blobs.get(&file.blob.sha256)?,
+        size_bytes: file.blob.size_bytes,
+        content_type: file.content_type.to_owned(),
+        by_content: file.by_content,
+        reason: file.reason.map(|reason| reason.as_str().to_owned()),
+    })
 }
 
 /// Charges the served files to the plan's storage and credits the files that they replace.

@@ -75,6 +75,11 @@ pub(crate) async fn rollback<S>(
     let paths: BTreeSet<&str> = files.iter().map(|file| file.path.as_str()).collect();
     let note = kept_files::replace(app, call, &mut tx, replacement, |path| paths.contains(path)).await?;
     store::deploys::update_rolled_back(&mut tx, account_id, deploy.id).await?;
+    if deploy.has_manifest {
+        // Only the served deploy retains its original files.
+        let originals = store::deploys::sources::delete_sources(&mut tx, account_id, &[deploy.id]).await?;
+        store::blobs::release_blobs(&mut tx, account_id, &originals, app.clock.now()).await?;
+    }
     let changes = store::deploys::undo::list_changes(&mut tx, account_id, deploy.id).await?;
     let ids: Vec<Uuid> = changes.iter().map(|change| change.page_id).collect();
     call.check_ids(&mut tx, Resource::Pages, &ids).await?;

@@ -52,12 +52,15 @@ impl Spool {
     /// Reads a part back into memory.
     pub(crate) async fn read(self: &Arc<Self>, span: Span) -> io::Result<Vec<u8>> {
         let spool = Arc::clone(self);
-        let read = tokio::task::spawn_blocking(move || {
-            let mut bytes = vec![0; usize::try_from(span.bytes).map_err(io::Error::other)?];
-            spool.file.read_exact_at(&mut bytes, span.offset)?;
-            Ok(bytes)
-        });
+        let read = tokio::task::spawn_blocking(move || spool.read_blocking(span));
         read.await.map_err(io::Error::other)?
+    }
+
+    /// As [`Self::read`], on a thread that may block.
+    pub(crate) fn read_blocking(&self, span: Span) -> io::Result<Vec<u8>> {
+        let mut bytes = vec![0; usize::try_from(span.bytes).map_err(io::Error::other)?];
+        self.file.read_exact_at(&mut bytes, span.offset)?;
+        Ok(bytes)
     }
 }
 

@@ -1,14 +1,14 @@
-//! Unpacks a zip into a [`Spool`]; this blocks its thread. HTML is rewritten last, when the addresses of all files are
-//! known.
+//! Unpacks the files of a site into a [`Spool`]; this blocks its thread. HTML is rewritten last, when the addresses of all
+//! files are known.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::File;
-use std::io::{self, Write};
+use std::io;
 
 use domain::addresses::Addresses;
-use domain::deploys::html::{self, RewriteError, Rewritten};
-use domain::deploys::links::{Linked, Links, Target, Use};
-use domain::deploys::{CSS_BYTES_MAX, css};
+use domain::deploys::CSS_BYTES_MAX;
+use domain::deploys::html::Rewritten;
+use domain::deploys::links::{Links, Target};
+use domain::deploys::manifest::is_style_sheet;
 use domain::static_sites::deploy_notes::Note;
 use domain::static_sites::page_slugs::{ExistingPages, PlannedPage};
 use domain::static_sites::reasons::Reason;
@@ -20,13 +20,11 @@ use domain::{media, pages};
 use sha2::{Digest, Sha256};
 
 use super::Progress;
-use super::archive::{Archive, ArchiveError};
-use super::charset::decode;
+use super::archive::ArchiveError;
+use super::rewrite::{MAX_MISSING, RewrittenSheet, rewrite_html, rewrite_sheet};
+use super::site_files::{Contents, FileLimits, SiteFiles, SiteSources};
 use super::site_state::SiteState;
 use super::spool::{Span, Spool};
-
-/// Upper bound of reported missing paths.
-const MAX_MISSING: usize = 1_000;
 
 /// A file of the site other than a page.
 #[derive(Debug)]
@@ -37,7 +35,7 @@ pub(crate) struct UnpackedFile {
     pub(crate) by_content: bool,
     /// Why it is HTML without a page.
     pub(crate) reason: Option<Reason>,
-    pub(crate) bytes: Span,
+    pub(crate) contents: Contents,
 }
 
 /// A page of the site.
@@ -55,6 +53,8 @@ pub(crate) struct BuiltPage {
 pub(crate) struct UnpackedSite {
     pub(crate) pages: Vec<BuiltPage>,
     pub(crate) files: Vec<UnpackedFile>,
+    /// Announced files that are served in another form, by their paths from the zip's top. They are not served as they are.
+    pub(crate) originals: Vec<UnpackedFile>,
     /// The contents of pages and files.
     pub(crate) spool: Spool,
     pub(crate) rules: SiteRules,
@@ -102,31 +102,29 @@ pub(crate) struct UnpackOptions {
     pub(crate) spa: bool,
     /// The site before the deploy.
     pub(crate) site: SiteState,
-    /// Further files reject the zip.
-    pub(crate) max_files: usize,
-    /// Larger files are left out.
-    pub(crate) max_file_bytes: u64,
+    pub(crate) limits: FileLimits,
     pub(crate) progress: Progress,
 }
 
-/// Unpacks the site in a zip.
-pub(crate) fn unpack(zip: File, options: UnpackOptions) -> Result<UnpackedSite, UnpackError> {
-    let archive = Archive::open(zip, options.max_files)?;
+/// Unpacks the site of a zip, of announced files, or of both.
+pub(crate) fn unpack(sources: SiteSources, options: UnpackOptions) -> Result<UnpackedSite, UnpackError> {
+    let files = SiteFiles::open(sources, options.limits)?;
     let existing = ExistingPages { by_path: &options.site.by_path, slugs: &options.site.slugs };
     let plan_options = PlanOptions {
         root: options.root.as_deref(),
-        max_file_bytes: options.max_file_bytes,
+        max_file_bytes: options.limits.max_file_bytes,
         existing,
         projects_left: options.site.projects_left,
     };
-    let plan = SitePlan::new(&archive.files(), plan_options)?;
+    let plan = SitePlan::new(&files.list(), plan_options)?;
     if plan.has_no_html() {
-        return Err(no_html(&archive).into());
+        return Err(no_html(&files).into());
     }
     options.progress.set_total(plan.served().count());
     let unpacked = UnpackedSite {
         pages: Vec::new(),
         files: Vec::new(),
+        originals: Vec::new(),
         spool: Spool::new()?,
         rules: SiteRules::default(),
         listed: Vec::new(),
@@ -135,12 +133,11 @@ pub(crate) fn unpack(zip: File, options: UnpackOptions) -> Result<UnpackedSite, 
         missing: BTreeSet::new(),
     };
     let root = plan.root.clone();
-    let mut unpacker =
-        Unpacker { archive, root, options, stored_bytes: 0, targets: BTreeMap::new(), unpacked };
+    let mut unpacker = Unpacker { files, root, options, stored_bytes: 0, targets: BTreeMap::new(), unpacked };
     unpacker.check_storage(&plan)?;
     unpacker.read_rules(&plan)?;
     unpacker.report(&plan);
-    let (sheets, others): (Vec<_>, Vec<_>) = plan.files.into_iter().partition(|path| is_sheet(path));
+    let (sheets, others): (Vec<_>, Vec<_>) = plan.files.into_iter().partition(|path| is_style_sheet(path));
     for path in others {
         unpacker.add_file(path)?;
     }
@@ -159,24 +156,16 @@ pub(crate) fn unpack(zip: File, options: UnpackOptions) -> Result<UnpackedSite, 
     Ok(unpacker.unpacked)
 }
 
-fn is_sheet(path: &str) -> bool {
-    media::by_name(path) == "text/css"
-}
-
-fn no_html(archive: &Archive) -> ArchiveError {
-    let files = archive.files();
+fn no_html(files: &SiteFiles) -> ArchiveError {
+    let files = files.list();
     let zip = files.iter().find(|file| file.path.to_ascii_lowercase().ends_with(".zip"));
-    match zip {
-        Some(zip) => ArchiveError::InvalidEntry(
-            zip.path.to_owned(),
-            "it is a zip itself; upload its contents".to_owned(),
-        ),
-        None => ArchiveError::Unreadable("it has no HTML page".to_owned()),
-    }
+    zip.map_or(ArchiveError::NoHtml, |zip| {
+        ArchiveError::entry(zip.path, "it is a zip itself; upload its contents")
+    })
 }
 
 struct Unpacker {
-    archive: Archive,
+    files: SiteFiles,
     root: String,
     options: UnpackOptions,
     /// Bytes of the files to store so far.
@@ -190,7 +179,7 @@ impl Unpacker {
     fn check_storage(&self, plan: &SitePlan) -> Result<(), UnpackError> {
         let mut bytes = 0;
         for path in plan.files.iter().chain(plan.html.iter().map(|file| &file.path)) {
-            bytes += self.archive.size_bytes(&self.in_zip(path))?;
+            bytes += self.files.size_bytes(&self.in_zip(path))?;
         }
         if bytes > self.options.site.max_stored_bytes {
             Err(UnpackError::StorageExceeded(bytes))
@@ -216,18 +205,21 @@ impl Unpacker {
 
     fn rules_file(&mut self, name: &str) -> Result<RulesFile, UnpackError> {
         let path = self.in_zip(name);
-        if !self.archive.contains(&path) {
+        if !self.files.contains(&path) {
             return Ok(RulesFile::Missing);
         }
-        Ok(match self.archive.read(&path, redirects::FILE_BYTES_MAX as u64)? {
-            Some(bytes) => RulesFile::Bytes(bytes),
-            None => RulesFile::TooLarge(self.archive.size_bytes(&path)?),
+        Ok(match self.files.read(&path, redirects::FILE_BYTES_MAX as u64)? {
+            Some(bytes) => {
+                self.retain(name, &bytes)?;
+                RulesFile::Bytes(bytes)
+            }
+            None => RulesFile::TooLarge(self.files.size_bytes(&path)?),
         })
     }
 
     /// Lists the files that are left out.
     fn report(&mut self, plan: &SitePlan) {
-        let max_bytes = self.options.max_file_bytes;
+        let max_bytes = self.options.limits.max_file_bytes;
         let too_large = plan.left_out.iter().filter(|file| file.reason == Reason::AssetSizeLimit);
         self.unpacked.errors.extend(too_large.map(|file| {
             format!("{} was left out: the plan allows files of up to {max_bytes} bytes", file.path)
@@ -236,7 +228,7 @@ impl Unpacker {
     }
 
     fn add_file(&mut self, path: String) -> Result<(), UnpackError> {
-        let (sha256, bytes) = self.inflate(&path)?;
+        let (sha256, contents) = self.copy(&path)?;
         let by_content = media::is_image_or_font(media::by_name(&path));
         let target = if by_content {
             let name = site_path::name_of(&path);
@@ -245,54 +237,60 @@ impl Unpacker {
             Target::AtPath
         };
         self.targets.insert(path.clone(), target);
-        self.push(path, sha256, bytes, by_content, None)
+        self.push(path, sha256, contents, by_content, None)
     }
 
-    /// Inflates a file into the spool. Returns its digest.
-    fn inflate(&mut self, path: &str) -> Result<([u8; 32], Span), UnpackError> {
-        let (in_zip, spool) = (self.in_zip(path), &mut self.unpacked.spool);
-        let from = spool.size();
-        let mut output = Digesting { sha256: Sha256::new(), output: spool };
-        self.archive.copy(&in_zip, &mut output)?;
-        let sha256 = output.sha256.finalize().into();
-        Ok((sha256, self.unpacked.spool.span_from(from)))
+    /// Returns digest and contents of a file that is served unchanged.
+    fn copy(&mut self, path: &str) -> Result<([u8; 32], Contents), UnpackError> {
+        let in_zip = self.in_zip(path);
+        Ok(self.files.copy(&in_zip, &mut self.unpacked.spool)?)
+    }
+
+    /// Retains the bytes of an announced file that is served in another form, for the next deploy that announces it.
+    fn retain(&mut self, path: &str, bytes: &[u8]) -> Result<(), UnpackError> {
+        let path = self.in_zip(path);
+        if let Some((sha256, contents)) = self.files.original(&path, bytes, &mut self.unpacked.spool)? {
+            let (content_type, by_content) = (media::by_name(&path), false);
+            let original = UnpackedFile { path, sha256, content_type, by_content, reason: None, contents };
+            self.unpacked.originals.push(original);
+        }
+        Ok(())
     }
 
     fn add_sheet(&mut self, path: String, links: &mut Links) -> Result<(), UnpackError> {
-        let Some(mut bytes) = self.archive.read(&self.in_zip(&path), CSS_BYTES_MAX as u64)? else {
-            let (sha256, bytes) = self.inflate(&path)?;
-            return self.push(path, sha256, bytes, false, None);
+        let Some(bytes) = self.files.read(&self.in_zip(&path), CSS_BYTES_MAX as u64)? else {
+            let (sha256, contents) = self.copy(&path)?;
+            return self.push(path, sha256, contents, false, None);
         };
-        let base = Links::base(&path, None).unwrap_or_default();
-        let mut missing = BTreeSet::new();
-        let link = |reference: &str| match links.link(&base, reference, Use::Embedded) {
-            Linked::Unchanged => None,
-            Linked::Replaced(to) => Some(to),
-            Linked::Missing(path) => {
-                if missing.len() < MAX_MISSING {
-                    missing.insert(path);
-                }
-                None
-            }
-        };
-        let max_bytes = CSS_BYTES_MAX.min(usize::try_from(self.options.max_file_bytes).unwrap_or(usize::MAX));
-        let text = std::str::from_utf8(&bytes).ok();
-        // A sheet that would become too large is served unchanged: its references work by path too.
-        let rewritten = text.and_then(|text| css::rewrite(text, max_bytes, link).ok()).flatten();
+        let max_bytes = self.options.limits.max_file_bytes;
+        let RewrittenSheet { text, missing } = rewrite_sheet(&path, &bytes, links, max_bytes);
         self.report_missing(missing);
-        if let Some(rewritten) = rewritten {
-            links.set_rewritten(&path, &rewritten);
-            bytes = rewritten.into_bytes();
+        match text {
+            Some(text) => {
+                self.retain(&path, &bytes)?;
+                links.set_rewritten(&path, &text);
+                self.push_bytes(path, text.as_bytes(), None)
+            }
+            None => {
+                let in_zip = self.in_zip(&path);
+                match self.files.original(&in_zip, &bytes, &mut self.unpacked.spool)? {
+                    Some((sha256, contents)) => self.push(path, sha256, contents, false, None),
+                    None => self.push_bytes(path, &bytes, None),
+                }
+            }
         }
-        self.push_bytes(path, &bytes, None)
     }
 
     fn add_page(&mut self, page: PlannedPage, links: &Links) -> Result<(), UnpackError> {
         let PlannedPage { path, slug } = page;
-        let Rewritten { html, title, missing } = match self.rewrite(&path, links)? {
+        let Some(bytes) = self.read_html(&path)? else {
+            return self.add_unchanged_html(ListedFile { path, reason: Reason::TooLarge });
+        };
+        let Rewritten { html, title, missing } = match rewrite_html(&path, &bytes, links) {
             Ok(rewritten) => rewritten,
             Err(reason) => return self.add_unchanged_html(ListedFile { path, reason }),
         };
+        self.retain(&path, &bytes)?;
         let title = if title.is_empty() { &slug } else { &title };
         let title: String = title.chars().take(pages::TITLE_CHARS_MAX).collect();
         let html = self.unpacked.spool.push(html.as_bytes())?;
@@ -304,11 +302,15 @@ impl Unpacker {
 
     /// Adds HTML without a page, with the same bytes as if it had one.
     fn add_html(&mut self, file: ListedFile, links: &Links) -> Result<(), UnpackError> {
-        if file.reason == Reason::TooLarge {
-            return self.add_unchanged_html(file);
-        }
-        match self.rewrite(&file.path, links)? {
+        let bytes = if file.reason == Reason::TooLarge { None } else { self.read_html(&file.path)? };
+        let Some(bytes) = bytes else {
+            return self.add_unchanged_html(ListedFile { reason: Reason::TooLarge, ..file });
+        };
+        match rewrite_html(&file.path, &bytes, links) {
             Ok(Rewritten { html, missing, .. }) => {
+                if html.as_bytes() != bytes {
+                    self.retain(&file.path, &bytes)?;
+                }
                 self.report_missing(missing);
                 self.unpacked.listed.push(file.clone());
                 self.push_bytes(file.path, html.as_bytes(), Some(file.reason))
@@ -318,25 +320,14 @@ impl Unpacker {
     }
 
     fn add_unchanged_html(&mut self, file: ListedFile) -> Result<(), UnpackError> {
-        let (sha256, bytes) = self.inflate(&file.path)?;
+        let (sha256, contents) = self.copy(&file.path)?;
         self.unpacked.listed.push(file.clone());
-        self.push(file.path, sha256, bytes, false, Some(file.reason))
+        self.push(file.path, sha256, contents, false, Some(file.reason))
     }
 
-    /// Returns the rewritten document, or why it can be no page.
-    fn rewrite(&mut self, path: &str, links: &Links) -> Result<Result<Rewritten, Reason>, UnpackError> {
-        let Some(bytes) = self.archive.read(&self.in_zip(path), pages::MAX_HTML_BYTES as u64)? else {
-            return Ok(Err(Reason::TooLarge));
-        };
-        Ok(match html::rewrite(path, &decode(&bytes), links) {
-            // The database stores no NUL in a text.
-            Ok(Rewritten { html, title, .. }) if html.contains('\0') || title.contains('\0') => {
-                Err(Reason::Unsupported)
-            }
-            Ok(rewritten) => Ok(rewritten),
-            Err(RewriteError::TooLarge) => Err(Reason::TooLarge),
-            Err(RewriteError::Unreadable(_)) => Err(Reason::Unsupported),
-        })
+    /// Returns the bytes of a document, or `None` if it is too large for a page.
+    fn read_html(&mut self, path: &str) -> Result<Option<Vec<u8>>, UnpackError> {
+        Ok(self.files.read(&self.in_zip(path), pages::MAX_HTML_BYTES as u64)?)
     }
 
     fn report_missing(&mut self, paths: BTreeSet<String>) {
@@ -346,43 +337,25 @@ impl Unpacker {
 
     fn push_bytes(&mut self, path: String, bytes: &[u8], reason: Option<Reason>) -> Result<(), UnpackError> {
         let sha256 = Sha256::digest(bytes).into();
-        let bytes = self.unpacked.spool.push(bytes)?;
-        self.push(path, sha256, bytes, false, reason)
+        let contents = Contents::Spooled(self.unpacked.spool.push(bytes)?);
+        self.push(path, sha256, contents, false, reason)
     }
 
     fn push(
         &mut self,
         path: String,
         sha256: [u8; 32],
-        bytes: Span,
+        contents: Contents,
         by_content: bool,
         reason: Option<Reason>,
     ) -> Result<(), UnpackError> {
-        self.stored_bytes += bytes.bytes;
+        self.stored_bytes += contents.bytes();
         // Files with rewritten references are larger than in the zip.
         if self.stored_bytes > self.options.site.max_stored_bytes {
             return Err(UnpackError::StorageExceeded(self.stored_bytes));
         }
         let content_type = media::by_name(&path);
-        self.unpacked.files.push(UnpackedFile { path, sha256, content_type, by_content, reason, bytes });
+        self.unpacked.files.push(UnpackedFile { path, sha256, content_type, by_content, reason, contents });
         Ok(())
-    }
-}
-
-/// Digests bytes as they are written.
-struct Digesting<W> {
-    sha256: Sha256,
-    output: W,
-}
-
-impl<W: Write> Write for Digesting<W> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let written = self.output.write(bytes)?;
-        self.sha256.update(&bytes[..written]);
-        Ok(written)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.output.flush()
     }
 }

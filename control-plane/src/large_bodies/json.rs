@@ -98,7 +98,7 @@ impl Arriving {
 
 fn too_slow() -> Problem {
     Problem::new(Code::Unavailable, "the body arrived too slowly; nothing was changed")
-        .hint("send fewer pages at a time")
+        .hint("send it faster, or less at a time")
         .retry_after(RETRY_AFTER_SECONDS)
 }
 

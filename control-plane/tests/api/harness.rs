@@ -89,9 +89,22 @@ impl Api {
 
     /// Stores the zip of a deploy as the edge would.
     pub(crate) async fn upload(&self, account_id: Uuid, deploy_id: Uuid, zip: &[u8]) {
+        let (mut tx, blob_id) = self.store_bytes(account_id, deploy_id, zip).await;
+        store::deploys::update_uploaded(&mut tx, account_id, deploy_id, blob_id).await.unwrap();
+        store::commit(tx).await.unwrap();
+    }
+
+    /// Stores the bytes of an asset as the edge would.
+    pub(crate) async fn upload_asset(&self, account_id: Uuid, asset_id: Uuid, bytes: &[u8]) {
+        let (mut tx, blob_id) = self.store_bytes(account_id, asset_id, bytes).await;
+        store::assets::update_blob(&mut tx, account_id, asset_id, blob_id).await.unwrap();
+        store::commit(tx).await.unwrap();
+    }
+
+    async fn store_bytes(&self, account_id: Uuid, upload_id: Uuid, bytes: &[u8]) -> (store::Tx, Uuid) {
         let (app, rng) = (&self.app, Rng::system());
-        let mut incoming = app.blobs.receive(account_id, deploy_id);
-        incoming.write(zip.to_vec().into()).await.unwrap();
+        let mut incoming = app.blobs.receive(account_id, upload_id);
+        incoming.write(bytes.to_vec().into()).await.unwrap();
         let received = incoming.finish().await.unwrap();
         let size_bytes = i64::try_from(received.size()).unwrap();
         let id = rng.uuid_v7(Clock::system().now());
@@ -99,8 +112,12 @@ impl Api {
         let mut tx = store::begin(&self.database.db).await.unwrap();
         let blobs = store::blobs::reference_blobs(&mut tx, account_id, &[blob]).await.unwrap();
         app.blobs.store(&received).await.unwrap();
-        store::deploys::update_uploaded(&mut tx, account_id, deploy_id, blobs[0].id).await.unwrap();
-        store::commit(tx).await.unwrap();
+        (tx, blobs[0].id)
+    }
+
+    /// Deletes bytes as the job-runner would.
+    pub(crate) async fn delete_bytes(&self, account_id: Uuid, sha256: [u8; 32]) {
+        self.app.blobs.delete(blobs::Name { account_id, sha256 }).await.unwrap();
     }
 
     /// Returns the file that the edge would serve at a path of a site.

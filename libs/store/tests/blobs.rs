@@ -106,11 +106,11 @@ async fn a_deletion_after_an_upload_keeps_its_bytes() {
 }
 
 /// Creates a deploy with one file of these bytes and returns the id of their blob.
-async fn deploy_of(database: &TestDatabase, account_id: Uuid, blob: NewBlob) -> Uuid {
-    let mut tx = store::begin(&database.db).await.unwrap();
+async fn deploy_of(database: &TestDatabase, account_id: Uuid, blob: NewBlob) -> Result<Uuid, store::Error> {
+    let mut tx = store::begin(&database.db).await?;
     let id = new_id();
-    insert_deploy(&mut tx, account_id, id, 1, now()).await.unwrap();
-    let blob_id = reference_blobs(&mut tx, account_id, &[blob]).await.unwrap()[0].id;
+    insert_deploy(&mut tx, account_id, id, 1, now()).await?;
+    let blob_id = reference_blobs(&mut tx, account_id, &[blob]).await?[0].id;
     let file = DeployFile {
         path: "a.js".to_owned(),
         blob_id,
@@ -119,16 +119,16 @@ async fn deploy_of(database: &TestDatabase, account_id: Uuid, blob: NewBlob) -> 
         by_content: false,
         reason: None,
     };
-    insert_files(&mut tx, account_id, id, &[file]).await.unwrap();
-    store::commit(tx).await.unwrap();
-    blob_id
+    insert_files(&mut tx, account_id, id, &[file]).await?;
+    store::commit(tx).await?;
+    Ok(blob_id)
 }
 
 #[tokio::test]
 async fn a_file_that_is_released_while_it_is_announced_stays_stored() {
     let database = database().await;
     let account_id = account(&database).await;
-    let old = deploy_of(&database, account_id, blob(1)).await;
+    let old = deploy_of(&database, account_id, blob(1)).await.unwrap();
     let mut release = store::begin(&database.db).await.unwrap();
     sqlx::query("delete from deploy_files").execute(&mut *release).await.unwrap();
     release_blobs(&mut release, account_id, &[old], now()).await.unwrap();
@@ -160,8 +160,8 @@ async fn a_file_that_is_released_while_it_is_announced_stays_stored() {
 async fn only_files_of_deploys_of_the_same_account_are_known() {
     let database = database().await;
     let (mine, theirs) = (account(&database).await, account(&database).await);
-    let own = deploy_of(&database, mine, blob(1)).await;
-    deploy_of(&database, theirs, blob(2)).await;
+    let own = deploy_of(&database, mine, blob(1)).await.unwrap();
+    deploy_of(&database, theirs, blob(2)).await.unwrap();
     let mut conn = store::acquire(&database.db).await.unwrap();
     reference_blobs(&mut conn, mine, &[blob(3)]).await.unwrap();
     let digests = [[1; 32], [2; 32], [3; 32]];

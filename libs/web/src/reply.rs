@@ -101,7 +101,7 @@ pub enum DoneOrAccepted<T> {
     Accepted(Reply<T>),
 }
 
-/// A 201 response if the resource is new, 200 if an existing one was changed.
+/// A 201 response if the resource is new; 200 if an existing one was changed, or none was created.
 #[derive(Debug)]
 pub enum CreatedOrChanged<T> {
     Created(Created<T>),

@@ -1,5 +1,6 @@
 //! Deploys: a whole site from one zip.
 
+mod announced;
 mod create;
 mod process;
 mod read;
@@ -13,5 +14,7 @@ pub(super) fn resource() -> web::Resource<App> {
         .post("/api/deploy/{id}/rollback", rollback::rollback, "Roll a site back to before its latest deploy")
         .extension()
         .post("/api/deploy", create::create, "Create a deploy and get a URL to upload its zip to")
+        // The operations before it take no body.
+        .body_limit(create::MAX_BODY_BYTES)
         .post("/api/deploy/{id}/process", process::process, "Publish the site in an uploaded zip")
 }

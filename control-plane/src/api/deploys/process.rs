@@ -131,7 +131,7 @@ async fn process_deploy(
     let deploy = find(&call, &mut conn, id).await?;
     let request = request.unwrap_or_default();
     let subdomain = call.subdomain(&mut conn, request.subdomain_id).await?;
-    let (zip_id, sha256) = deploy.zip.ok_or_else(|| not_ready(&deploy))?;
+    check_ready(&deploy)?;
     if deploy.leased_until.is_some_and(|until| until > call.now) {
         return Err(already_processing());
     }
@@ -147,14 +147,17 @@ async fn process_deploy(
     drop(conn);
     let progress = Progress::default();
     let upload = Upload {
-        zip: Name { account_id: call.account_id, sha256 },
+        deploy_id: id,
+        zip: deploy.zip.map(|(_, sha256)| Name { account_id: call.account_id, sha256 }),
         size_bytes: deploy.size_bytes,
+        has_manifest: deploy.has_manifest,
         root: request.root,
         spa: request.spa,
     };
     let old_files = OldFiles::from_request(request.keep_old_files);
     let work = async {
         let site = deploys::build(&app, &call, upload, subdomain.id, &progress).await?;
+        let zip_id = deploy.zip.map(|(id, _)| id);
         let published = deploys::publish(&app, &call, id, zip_id, &subdomain, &site, old_files).await?;
         Ok::<_, Problem>((site, published))
     };
@@ -204,14 +207,15 @@ fn already_processing() -> Problem {
         .hint("see its progress with GET /api/deploy/{id}")
 }
 
-fn not_ready(deploy: &Deploy) -> Problem {
+fn check_ready(deploy: &Deploy) -> Result<(), Problem> {
     match deploy.status {
-        Status::Presigned | Status::Uploaded => {
-            Problem::new(Code::Conflict, "the zip of this deploy has not been uploaded")
-                .hint("PUT it to the uploadUrl from POST /api/deploy")
+        Status::Uploaded => Ok(()),
+        Status::Presigned => {
+            Err(Problem::new(Code::Conflict, "the zip of this deploy has not been uploaded")
+                .hint("PUT it to the uploadUrl from POST /api/deploy"))
         }
         Status::Processed | Status::RolledBack => {
-            Problem::new(Code::Conflict, "this deploy was already processed").hint("create a new one")
+            Err(Problem::new(Code::Conflict, "this deploy was already processed").hint("create a new one"))
         }
     }
 }

@@ -165,6 +165,7 @@ async fn a_body_of_another_type_or_above_the_size_limit_is_rejected() {
             // The limit of 160 MiB has its own test.
             ("/api/pages/batch", "POST") => continue,
             ("/api/pages" | "/api/pages/{id}" | "/api/pages/batch", _) => 4 << 20,
+            ("/api/deploy", _) => 8 << 20,
             _ => 1 << 20,
         };
         let body = format!("{{\"a\":\"{}\"}}", "x".repeat(large));

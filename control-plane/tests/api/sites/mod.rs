@@ -1,5 +1,6 @@
 //! Files of sites: assets and deploys.
 
+mod announced;
 mod assets;
 mod deploy_limits;
 mod deploys;

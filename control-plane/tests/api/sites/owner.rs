@@ -33,7 +33,11 @@ pub(super) struct Owner {
 
 impl Owner {
     pub(super) async fn with_plan(plan: Plan) -> Self {
-        let api = Api::start(&["keys.cache_ttl=0s"]).await;
+        Self::with_settings(plan, &[]).await
+    }
+
+    pub(super) async fn with_settings(plan: Plan, set: &[&str]) -> Self {
+        let api = Api::start(&[&["keys.cache_ttl=0s"], set].concat()).await;
         let (key, id) = api.trial_on(plan).await;
         let (_, first) = api.send(Method::GET, "/api/account/subdomain", Some(&key), &Value::Null).await;
         let subdomain_id = first["id"].as_str().unwrap().parse().unwrap();
