@@ -264,3 +264,41 @@ async fn rules_that_this_version_can_not_read_leave_the_files_served() {
     .await;
     assert_answers(&edge, &site, &[("/a.js", "200 x")]).await;
 }
+
+#[tokio::test]
+async fn a_page_that_is_published_answers_at_once_where_rules_lead_to_it() {
+    let edge = Edge::start().await;
+    edge.wait_until_subscribed().await;
+    let site = edge.account("quiet-otter").await;
+    site.deployed_page("index", "index.html", "home").await;
+    site.serve_files(&[("a.html", HTML, b"a")]).await;
+    let rules = "/go/* /new 200\n/forced /new 200!\n/made lang=de /a 302!\n";
+    site.set_rules(rules, "", false).await;
+    let missing = ["/go/x", "/forced", "/made?lang=en", "/new"];
+    for _miss_and_hit in 0..2 {
+        for path in missing {
+            assert_eq!(get(&edge, &site, path).await.status, StatusCode::NOT_FOUND, "{path}");
+        }
+    }
+    site.deployed_page("new", "new.html", "new").await;
+    site.publish_file_change("new", "new.html").await;
+    site.page("made", "made").await;
+    site.publish_page_change("made").await;
+    edge.wait_until_signals_handled().await;
+    let answers = [
+        ("/go/x", "200 new"),
+        ("/forced", "200 new"),
+        ("/made?lang=en", "200 made"),
+        ("/made?lang=de", "302 /a"),
+    ];
+    assert_answers(&edge, &site, &answers).await;
+
+    edge.run("update pages set is_published = false where slug = 'new'").await;
+    site.publish_file_change("new", "new.html").await;
+    edge.wait_until_signals_handled().await;
+    assert_eq!(get(&edge, &site, "/go/x").await.status, StatusCode::NOT_FOUND);
+    edge.run("update pages set is_published = true where slug = 'new'").await;
+    site.publish_file_change("new", "new.html").await;
+    edge.wait_until_signals_handled().await;
+    assert_answers(&edge, &site, &answers).await;
+}

@@ -4,21 +4,20 @@
 //! fallback share one rendered page, because there may be any number of them.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use blobs::Blobs;
 use cache::{Served, StaleOnErrorCache};
-use domain::static_sites::address;
 use domain::static_sites::redirects::with_forwarded_query;
 use domain::static_sites::site_path::RequestPath;
 use service::Clock;
 use store::read_pool::{ReadError, ReadPool};
 use store::subdomains::Site;
-use uuid::Uuid;
 
 use super::answer::{Answer, CachedAnswer, Resolved, Target};
 use super::answer_key::{AnswerKey, AnswerRef};
 use super::loader::Loader;
+use super::ruled_sites::RuledSites;
 use crate::config::{Cache, weight};
 use crate::cpu_work::{Busy, CpuWork, Tenant};
 use crate::sites::pages::compressor::Compressor;
@@ -27,7 +26,8 @@ use crate::sites::pages::rendered_page::RenderedPage;
 /// Answers by site and address.
 #[derive(Clone)]
 pub(crate) struct AnswerCache {
-    answers: StaleOnErrorCache<AnswerKey, CachedAnswer>,
+    pub(super) answers: StaleOnErrorCache<AnswerKey, CachedAnswer>,
+    pub(super) ruled_sites: RuledSites,
     loader: Loader,
     compressor: Compressor,
 }
@@ -45,6 +45,7 @@ impl AnswerCache {
             |key: &AnswerKey, cached: &CachedAnswer| weight(320 + key.weight_bytes() + cached.weight_bytes());
         Self {
             answers: StaleOnErrorCache::new(config.bounds(config.max_page_bytes), weigh),
+            ruled_sites: RuledSites::new(config),
             loader: Loader { lookups, blobs, cpu, clock },
             compressor,
         }
@@ -139,6 +140,7 @@ impl AnswerCache {
         query: Option<&str>,
         key: &AnswerKey,
     ) -> Result<CachedAnswer, ReadError> {
+        self.ruled_sites.insert(site).await;
         self.loader.at_address(site, request, query, self.last_page(key)).await
     }
 
@@ -254,54 +256,12 @@ impl AnswerCache {
         let load = std::future::ready(Ok::<_, ReadError>(cached));
         self.answers.get(&key, Instant::now(), load).await.unwrap();
     }
-
-    /// Removes a page, with the path of the file that it shows, from all its addresses. It may be deleted or unpublished,
-    /// so it must not be served stale.
-    pub(crate) fn remove_page(&self, subdomain_id: Uuid, slug: &str, path: Option<&str>) {
-        let was_page = path.is_some_and(|path| {
-            let target = Target::Path(path);
-            let cached = self.answers.peek_stale(&AnswerRef { subdomain_id, target, base_url: None });
-            cached.and_then(CachedAnswer::page).is_some()
-        });
-        for address in address::addresses_of_page(slug, path) {
-            self.answers.remove(&AnswerKey::new(subdomain_id, Target::Address(&address)));
-        }
-        let contents = [Some(Target::Slug(slug)), path.map(Target::Path)];
-        for content in contents.into_iter().flatten() {
-            self.answers.remove(&AnswerKey::new(subdomain_id, content));
-        }
-        // A page that is new may answer addresses that had another answer or none.
-        if !was_page && path.is_some_and(address::is_fallback) {
-            self.answers.remove_where(|key, cached| {
-                key.subdomain_id == subdomain_id && !matches!(cached.answer, Answer::Page(_))
-            });
-        }
-    }
-
-    /// Invalidates all answers of a site.
-    pub(crate) fn invalidate_site(&self, subdomain_id: Uuid) {
-        self.answers.invalidate_where(|key, _| key.subdomain_id == subdomain_id);
-    }
-
-    /// Removes all answers of a site: they must not be served stale.
-    pub(crate) fn remove_site(&self, subdomain_id: Uuid) {
-        self.answers.remove_where(|key, _| key.subdomain_id == subdomain_id);
-    }
-
-    /// Limits the age of entries while no signals arrive; `None` lifts the limit.
-    pub(crate) fn limit_age(&self, limit: Option<Duration>) {
-        self.answers.limit_age(limit);
-    }
-
-    /// Invalidates every answer.
-    pub(crate) fn invalidate_all(&self) {
-        self.answers.mark_all_stale();
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use service::config::{Sources, load};
+    use uuid::Uuid;
 
     use super::*;
     use crate::config::{Config, DEFAULTS};

@@ -4,4 +4,6 @@ pub(crate) mod address_headers;
 pub(crate) mod answer;
 pub(crate) mod answer_cache;
 mod answer_key;
+mod invalidation;
 mod loader;
+mod ruled_sites;
