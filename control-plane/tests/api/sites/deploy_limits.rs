@@ -81,3 +81,29 @@ async fn a_deploy_that_waits_to_store_its_files_keeps_no_other_account_waiting()
         assert_eq!(process(&owner.key, id).await.0, StatusCode::OK, "its turn has come");
     }
 }
+
+#[tokio::test]
+async fn a_zip_with_more_files_than_the_plan_allows_is_rejected_and_one_with_as_many_is_published() {
+    for (plan, max_files) in [(Plan::Free, 2_000), (Plan::Pro, 20_000)] {
+        let owner = Owner::with_plan(plan).await;
+        let names: Vec<String> = (1..=max_files).map(|number| format!("{number}.txt")).collect();
+        let mut files: Vec<(&str, &[u8])> =
+            names.iter().map(|name| (name.as_str(), b"x".as_slice())).collect();
+        files.push(("index.html", b"x"));
+        let id = owner.uploaded(&zip_of(&files)).await;
+        let (status, problem) = owner.process(&id).await;
+        assert_eq!((status, &problem["code"]), (StatusCode::BAD_REQUEST, &json!("validation_failed")));
+        let detail = problem["detail"].as_str().unwrap();
+        assert!(
+            detail.contains(&format!("more than {max_files} files, the maximum of the plan")),
+            "{detail}"
+        );
+        assert_eq!(owner.stored_bytes().await, 0);
+
+        // Files that are never served don't count.
+        files[0] = (".env", b"secret");
+        let done = owner.deploy(&files).await;
+        assert_eq!(done["stats"]["filesServed"], max_files, "{:?}", done["stats"]);
+        assert_eq!((owner.stored_bytes().await, owner.file(".env").await), (max_files - 1, None));
+    }
+}
