@@ -92,7 +92,7 @@ impl EdgeState {
         let bus = cache::Bus::connect(&config.redis.url, &config.redis.prefix)?;
         let key = MasterKey::of_secret(token.as_bytes());
         Ok(Self(Arc::new(StateInner {
-            sites: SiteCache::new(lookups.clone(), &config.cache),
+            sites: SiteCache::new(lookups.clone(), &config.cache, cpu.clone()),
             answers: AnswerCache::new(
                 lookups.clone(),
                 &config.cache,

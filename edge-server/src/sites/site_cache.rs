@@ -12,6 +12,7 @@ use uuid::Uuid;
 use super::classify_host::SiteHost;
 use super::connection_cache::{ConnectionSite, Generation, Validity};
 use crate::config::{Cache, weight};
+use crate::cpu_work::{CpuWork, Tenant};
 
 /// About the memory of parsed rules for each byte of their text.
 const PARSED_FACTOR: usize = 8;
@@ -23,10 +24,11 @@ pub(crate) struct SiteCache {
     lookups: ReadPool,
     sites: StaleOnErrorCache<String, CachedSite>,
     generation: Generation,
+    cpu: CpuWork,
 }
 
 impl SiteCache {
-    pub(crate) fn new(lookups: ReadPool, config: &Cache) -> Self {
+    pub(crate) fn new(lookups: ReadPool, config: &Cache, cpu: CpuWork) -> Self {
         let weigh = |host: &String, site: &CachedSite| {
             let rules = site.as_ref().map_or(0, |site| site.rules_bytes);
             weight(320 + host.len() + PARSED_FACTOR * rules)
@@ -35,6 +37,7 @@ impl SiteCache {
             lookups,
             sites: StaleOnErrorCache::new(config.bounds(config.max_host_bytes), weigh),
             generation: Generation::default(),
+            cpu,
         }
     }
 
@@ -65,7 +68,10 @@ impl SiteCache {
                 SiteHost::Subdomain(name) => store::subdomains::find_site_by_name(conn, name, now).await,
                 SiteHost::Custom(domain) => store::domains::find_site_by_domain(conn, domain).await,
             };
-            Ok(self.lookups.query(find).await?.map(Arc::new))
+            let Some(stored) = self.lookups.query(find).await? else { return Ok(None) };
+            let (tenant, bytes) = (Tenant::Site(stored.subdomain_id), stored.rules_bytes());
+            let parsed = self.cpu.run(tenant, bytes, move || stored.parse()).await;
+            parsed.map(|site| Some(Arc::new(site))).map_err(|_busy| ReadError::Unavailable)
         };
         self.sites.get(&host.key().to_owned(), Instant::now(), load).await
     }

@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 use sqlx::{query, query_as, query_scalar};
 use uuid::Uuid;
 
-use crate::subdomains::{Site, SiteRow};
+use crate::subdomains::StoredSite;
 use crate::{Conn, Error, ListFilter};
 
 /// A custom domain.
@@ -134,9 +134,9 @@ pub async fn is_verified(conn: &mut Conn, host: &str) -> Result<bool, Error> {
 }
 
 /// Returns the site of a verified domain. Takes no account, because visitors have none.
-pub async fn find_site_by_domain(conn: &mut Conn, domain: &str) -> Result<Option<Site>, Error> {
+pub async fn find_site_by_domain(conn: &mut Conn, domain: &str) -> Result<Option<StoredSite>, Error> {
     let site = query_as!(
-        SiteRow,
+        StoredSite,
         r#"select d.subdomain_id, a.claimed_at is not null as "claimed!",
                   a.suspended_at is not null as "suspended!", null::text as moved_to,
                   p.id as "deploy_id?", p.rules::text as rules
@@ -147,5 +147,5 @@ pub async fn find_site_by_domain(conn: &mut Conn, domain: &str) -> Result<Option
     )
     .fetch_optional(conn)
     .await?;
-    Ok(site.map(Site::from))
+    Ok(site)
 }
