@@ -62,6 +62,7 @@ scopes! {
     DeliveriesCreate = Deliveries Create;
     DeliveriesRead = Deliveries Read;
     DeploysCreate = Deploys Create;
+    DeploysDelete = Deploys Delete;
     DeploysRead = Deploys Read;
     DeploysUpdate = Deploys Update;
     DomainsCreate = Domains Create;

@@ -152,6 +152,11 @@ pub struct Deploys {
     pub progress_interval: Duration,
     /// Deploys per site that retain their files for rollbacks.
     pub max_retained: i64,
+    /// Previews per account.
+    pub max_previews: i64,
+    /// Lifetime of a preview.
+    #[serde(with = "service::config::duration")]
+    pub preview_ttl: Duration,
 }
 
 /// Section `[recipients]`.

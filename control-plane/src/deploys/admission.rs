@@ -77,6 +77,8 @@ mod tests {
             lease_ttl: Duration::from_secs(30),
             progress_interval: Duration::from_secs(1),
             max_retained: 5,
+            max_previews: 20,
+            preview_ttl: Duration::from_secs(60),
         };
         let admission = DeployAdmission::new(&config);
         let (first, _second) =

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use blobs::Name;
 use chrono::TimeDelta;
 use domain::FieldError;
+use domain::deploys::report::DeployStats;
 use domain::static_sites::SiteRules;
 use domain::static_sites::deploy_notes::Note;
 use domain::static_sites::limits::max_files;
@@ -20,18 +21,18 @@ use uuid::Uuid;
 use web::{Code, Problem};
 
 use super::Progress;
-use super::announced::AnnouncedFiles;
-use super::site_files::{Contents, FileLimits, SiteSources};
 use super::site_state::SiteState;
-use super::spool::{Span, Spool};
-use super::unpack::{BuiltPage, UnpackError, UnpackOptions, UnpackedFile, UnpackedSite, unpack};
+use super::unpack::{
+    AnnouncedFiles, BuiltPage, Contents, FileLimits, SiteSources, Span, Spool, UnpackError, UnpackOptions,
+    UnpackedFile, UnpackedSite, unpack,
+};
 use crate::App;
 use crate::call::Call;
 
 /// Files announced in one statement.
 const BATCH_SIZE: usize = 64;
-/// Files uploaded to the blob store at once.
-const MAX_CONCURRENT: usize = 8;
+/// Files uploaded to the blob store, or downloaded from it, at once.
+pub(super) const MAX_CONCURRENT: usize = 8;
 /// Size up to which a file is uploaded from memory. Larger ones are uploaded in parts, of which as many bytes are in memory.
 const MAX_IN_MEMORY: u64 = 8 << 20;
 /// Bytes that are read from disk at a time.
@@ -48,6 +49,8 @@ pub(crate) struct BuiltFile {
     pub(crate) by_content: bool,
     /// Why it is HTML without a page.
     pub(crate) reason: Option<Reason>,
+    /// Its title, if it is HTML of a preview.
+    pub(crate) title: Option<String>,
 }
 
 /// The inputs of a site to build.
@@ -63,6 +66,8 @@ pub(crate) struct Upload {
     pub(crate) root: Option<String>,
     /// Whether addresses without a file answer with `index.html`.
     pub(crate) spa: bool,
+    /// Whether the site is built for a preview: without pages.
+    pub(crate) is_preview: bool,
 }
 
 /// A site that is ready to be published.
@@ -92,6 +97,17 @@ impl BuiltSite {
         self.files.iter().chain(&self.originals)
     }
 
+    /// Returns the totals of the site without what happens to its pages.
+    pub(super) fn stats(&self) -> DeployStats {
+        DeployStats {
+            pages_created: 0,
+            pages_updated: 0,
+            assets_uploaded: self.files.iter().filter(|file| file.by_content).count(),
+            files_served: self.pages.len() + self.files.len(),
+            files_left_out: self.listed.iter().filter(|file| !file.reason.is_served()).count(),
+        }
+    }
+
     /// Returns the paths of all pages and files.
     pub(crate) fn paths(&self) -> BTreeSet<&str> {
         let pages = self.pages.iter().map(|page| page.path.as_str());
@@ -112,6 +128,7 @@ pub(crate) async fn build<S>(
     let mut tx = store::begin(&app.db).await?;
     let site = SiteState::find(&mut tx, call, subdomain_id).await?;
     drop(tx);
+    let site = if upload.is_preview { site.for_preview() } else { site };
     let announced = match upload.has_manifest {
         true => Some(AnnouncedFiles::download(app, account_id, upload.deploy_id).await?),
         false => None,
@@ -126,6 +143,7 @@ pub(crate) async fn build<S>(
         addresses: app.addresses.clone(),
         root: upload.root,
         spa: upload.spa,
+        is_preview: upload.is_preview,
         limits: FileLimits {
             max_files: max_files(call.plan()),
             max_file_bytes: u64::try_from(call.limits().asset_size_limit).unwrap_or(u64::MAX),
@@ -184,7 +202,7 @@ pub(crate) async fn build<S>(
     }
 }
 
-fn failed_on_disk(error: &std::io::Error) -> Problem {
+pub(super) fn failed_on_disk(error: &std::io::Error) -> Problem {
     tracing::error!(%error, "failed to unpack a zip");
     Problem::nothing_changed()
 }
@@ -218,10 +236,10 @@ async fn store_files(
         let now = app.clock.now();
         let mut uploads = Vec::with_capacity(BATCH_SIZE);
         for file in files.by_ref().take(BATCH_SIZE) {
-            let UnpackedFile { path, sha256, content_type, by_content, reason, contents } = file;
+            let UnpackedFile { path, sha256, content_type, by_content, reason, title, contents } = file;
             let size_bytes = i64::try_from(contents.bytes()).unwrap_or(i64::MAX);
             let blob = NewBlob { id: app.rng.uuid_v7(now), sha256, size_bytes };
-            stored.push(BuiltFile { path, blob, content_type, by_content, reason });
+            stored.push(BuiltFile { path, blob, content_type, by_content, reason, title });
             match contents {
                 Contents::Spooled(bytes) => uploads.push((blob, bytes)),
                 // The deploy's announced files refer to the blob, so it stays.

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, Ordering};
 
 use chrono::TimeDelta;
+use store::deploys::Status;
 use tokio::sync::Notify;
 use uuid::Uuid;
 
@@ -28,13 +29,13 @@ impl Progress {
         (self.0.0.load(Ordering::Relaxed), self.0.1.load(Ordering::Relaxed))
     }
 
-    /// Runs `work` on a leased deploy and reports progress meanwhile. Waits for a report in progress before it
+    /// Runs `work` on a leased deploy with this status, which `work` may change, and reports progress meanwhile. Waits for a report in progress before it
     /// returns: Postgres would still execute an abandoned statement, after the statements that follow.
     pub(crate) async fn report_while<T>(
         &self,
         app: &App,
         account_id: Uuid,
-        deploy_id: Uuid,
+        deploy: (Uuid, Status),
         work: impl Future<Output = T>,
     ) -> T {
         let stop = Notify::new();
@@ -43,10 +44,10 @@ impl Progress {
             stop.notify_one();
             output
         };
-        tokio::join!(work, self.report(app, account_id, deploy_id, &stop)).0
+        tokio::join!(work, self.report(app, account_id, deploy, &stop)).0
     }
 
-    async fn report(&self, app: &App, account_id: Uuid, deploy_id: Uuid, stop: &Notify) {
+    async fn report(&self, app: &App, account_id: Uuid, (id, status): (Uuid, Status), stop: &Notify) {
         let mut ticks = service::ticks(app.deploys.progress_interval);
         loop {
             tokio::select! {
@@ -57,7 +58,8 @@ impl Progress {
                 let until = app.clock.now() + TimeDelta::from_std(app.deploys.lease_ttl).unwrap_or_default();
                 let mut conn = store::acquire(&app.db).await?;
                 let progress = self.read();
-                store::deploys::update_progress(&mut conn, account_id, deploy_id, Some(until), progress).await
+                store::deploys::update_progress(&mut conn, account_id, id, status, Some(until), progress)
+                    .await
             };
             if let Err(error) = updated.await {
                 tracing::warn!(%error, "failed to report the progress of a deploy");
@@ -66,10 +68,10 @@ impl Progress {
     }
 
     /// Releases the lease of a failed deploy and resets its counters.
-    pub(crate) async fn release(app: &App, account_id: Uuid, deploy_id: Uuid) {
+    pub(crate) async fn release(app: &App, account_id: Uuid, (id, status): (Uuid, Status)) {
         let released = async {
             let mut conn = store::acquire(&app.db).await?;
-            store::deploys::update_progress(&mut conn, account_id, deploy_id, None, (0, 0)).await
+            store::deploys::update_progress(&mut conn, account_id, id, status, None, (0, 0)).await
         };
         if let Err(error) = released.await {
             tracing::warn!(%error, "failed to release a deploy; it stays leased until its lease expires");

@@ -4,15 +4,16 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use contract::Change;
 use domain::deploys::kept_files::OldFiles;
+use domain::deploys::report::DeployStats;
 use domain::pages::Publication;
 use domain::scopes::Resource;
 use domain::static_sites::deploy_notes::Note;
 use domain::static_sites::reasons::left_out_by_name;
 use store::Tx;
 use store::blobs::{NewBlob, ReferencedBlob};
-use store::deploys::FinishedDeploy;
 use store::deploys::files::{DeployFile, ServedDeploy};
 use store::deploys::undo::{FoundPage, PageChange};
+use store::deploys::{FinishedDeploy, Status};
 use store::pages::{PagePath, PageUpsert, UpsertOutcome};
 use store::subdomains::Subdomain;
 use store::usage;
@@ -31,6 +32,15 @@ const UNPUBLISHED: Publication = Publication { is_published: false, publish_at: 
 
 /// Bytes of pages that are written in one statement.
 const BATCH_BYTES: u64 = 2 << 20;
+
+/// Where the site of a deploy comes from.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Source {
+    /// From the zip with this blob; `None` if all announced files were stored.
+    Zip(Option<Uuid>),
+    /// From the files of its preview.
+    Preview,
+}
 
 /// A page of a published site.
 #[derive(Debug)]
@@ -51,6 +61,7 @@ pub(crate) struct Published {
     pub(crate) previous_id: Option<Uuid>,
     /// Present if not all old files could be kept.
     pub(crate) note: Option<Note>,
+    pub(crate) stats: DeployStats,
 }
 
 /// Publishes a built site on a subdomain. After an error nothing is published and the stored files are released.
@@ -58,12 +69,12 @@ pub(crate) async fn publish<S>(
     app: &App,
     call: &Call<S>,
     deploy_id: Uuid,
-    zip_id: Option<Uuid>,
+    source: Source,
     subdomain: &Subdomain,
     site: &BuiltSite,
     old_files: OldFiles,
 ) -> Result<Published, Problem> {
-    let published = publish_in_transaction(app, call, deploy_id, zip_id, subdomain, site, old_files).await;
+    let published = publish_in_transaction(app, call, deploy_id, source, subdomain, site, old_files).await;
     if published.is_err() {
         release(app, call.account_id, site).await;
     }
@@ -74,7 +85,7 @@ async fn publish_in_transaction<S>(
     app: &App,
     call: &Call<S>,
     deploy_id: Uuid,
-    zip_id: Option<Uuid>,
+    source: Source,
     subdomain: &Subdomain,
     site: &BuiltSite,
     old_files: OldFiles,
@@ -86,6 +97,10 @@ async fn publish_in_transaction<S>(
     let previous_id = served.map(|served| served.deploy_id);
     let finished = FinishedDeploy {
         id: deploy_id,
+        status: match source {
+            Source::Zip(_) => Status::Uploaded,
+            Source::Preview => Status::Preview,
+        },
         subdomain_id: subdomain.id,
         previous_id,
         files: i32::try_from(site.pages.len() + site.files.len()).unwrap_or(i32::MAX),
@@ -94,6 +109,11 @@ async fn publish_in_transaction<S>(
     if !store::deploys::finish_deploy(&mut tx, account_id, &finished, now).await? {
         return Err(Problem::new(Code::Conflict, "another process has published or abandoned this deploy"));
     }
+    // What the deploy has stored and charged so far.
+    let (mut unneeded, own_bytes) = match source {
+        Source::Zip(zip_id) => (zip_id.into_iter().collect(), 0),
+        Source::Preview => store::deploys::previews::take_files(&mut tx, account_id, deploy_id).await?,
+    };
     let found = store::deploys::undo::list_pages(&mut tx, account_id, subdomain.id).await?;
     let slugs: BTreeSet<&str> = site.pages.iter().map(|page| page.slug.as_str()).collect();
     let (known, stale): (Vec<FoundPage>, Vec<FoundPage>) =
@@ -119,7 +139,8 @@ async fn publish_in_transaction<S>(
                 .filter(|file| !paths.contains(file.path.as_str()) && left_out_by_name(&file.path).is_none()),
         );
     }
-    charge(call, &mut tx, served.map_or(0, |served| served.size_bytes), &files).await?;
+    let charged = own_bytes + served.map_or(0, |served| served.size_bytes);
+    charge(call, &mut tx, charged, &files).await?;
     store::deploys::files::insert_files(&mut tx, account_id, deploy_id, &files).await?;
     store::deploys::files::update_served_deploy(&mut tx, account_id, subdomain.id, Some(deploy_id)).await?;
     let before = PagesBefore { known: &known, moved: &moved };
@@ -131,19 +152,23 @@ async fn publish_in_transaction<S>(
         let replacement = Replacement { from, to: Some(deploy_id), old_files };
         note = kept_files::replace(app, call, &mut tx, replacement, |path| served.contains(path)).await?;
     }
+    let count = |status: &str| pages.iter().filter(|page| page.status == status).count();
+    let stats =
+        DeployStats { pages_created: count("created"), pages_updated: count("updated"), ..site.stats() };
+    store::deploys::update_stats(&mut tx, account_id, deploy_id, &stats).await?;
 
     let retained = app.deploys.max_retained;
-    let mut unneeded =
-        store::deploys::files::delete_old_files(&mut tx, account_id, subdomain.id, retained).await?;
-    unneeded.extend(zip_id);
+    unneeded
+        .extend(store::deploys::files::delete_old_files(&mut tx, account_id, subdomain.id, retained).await?);
     if site.has_manifest || served.is_some_and(|served| served.has_manifest) {
-        let replaced: Vec<Uuid> = previous_id.into_iter().chain([deploy_id]).collect();
+        let own = site.has_manifest.then_some(deploy_id);
+        let replaced: Vec<Uuid> = previous_id.into_iter().chain(own).collect();
         let sources = replace_sources(&mut tx, account_id, deploy_id, &replaced, site, &files, &blobs);
         unneeded.extend(sources.await?);
     }
     store::blobs::release_blobs(&mut tx, account_id, &unneeded, now).await?;
     app.commit(tx, vec![Change::Site { subdomain_id: subdomain.id }]).await?;
-    Ok(Published { pages, stale, previous_id, note })
+    Ok(Published { pages, stale, previous_id, note, stats })
 }
 
 /// The plan of the pages was made without a lock, and no longer fits.
@@ -171,7 +196,7 @@ async fn check_restrictions<S>(
 }
 
 /// Turns the stored blobs into referenced ones and returns their ids by digest.
-async fn reference_blobs(
+pub(super) async fn reference_blobs(
     tx: &mut Tx,
     account_id: Uuid,
     site: &BuiltSite,
@@ -187,7 +212,7 @@ async fn reference_blobs(
     Ok(settled.into_iter().map(|ReferencedBlob { id, sha256, .. }| (sha256, id)).collect())
 }
 
-fn deploy_file(file: &BuiltFile, blobs: &BTreeMap<[u8; 32], Uuid>) -> Option<DeployFile> {
+pub(super) fn deploy_file(file: &BuiltFile, blobs: &BTreeMap<[u8; 32], Uuid>) -> Option<DeployFile> {
     Some(DeployFile {
         path: file.path.clone(),
         blob_id: *blobs.get(&file.blob.sha256)?,
@@ -195,6 +220,7 @@ fn deploy_file(file: &BuiltFile, blobs: &BTreeMap<[u8; 32], Uuid>) -> Option<Dep
         content_type: file.content_type.to_owned(),
         by_content: file.by_content,
         reason: file.reason.map(|reason| reason.as_str().to_owned()),
+        title: file.title.clone(),
     })
 }
 

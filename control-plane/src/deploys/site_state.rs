@@ -25,6 +25,16 @@ pub(crate) struct SiteState {
 }
 
 impl SiteState {
+    /// Returns the state for a preview, which replaces nothing.
+    pub(super) fn for_preview(self) -> Self {
+        let replaced = u64::try_from(self.served_bytes).unwrap_or_default();
+        let max_stored_bytes = match self.max_stored_bytes {
+            u64::MAX => u64::MAX,
+            bytes => bytes.saturating_sub(replaced),
+        };
+        Self { max_stored_bytes, served_bytes: 0, ..self }
+    }
+
     /// Reads the state of a subdomain. Publishing charges the plan; this bounds what is stored before.
     pub(super) async fn find<S>(
         tx: &mut Tx,

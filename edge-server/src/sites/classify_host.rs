@@ -1,6 +1,7 @@
 //! Reads the requested host and classifies it: the base host, a site's, or unknown.
 
 use domain::addresses::Addresses;
+use domain::previews::PreviewLabel;
 use http::{HeaderMap, Uri, Version, header};
 
 /// The kind of a requested host.
@@ -18,6 +19,8 @@ pub(crate) enum HostKind<'a> {
 pub(crate) enum SiteHost<'a> {
     /// The current or a former name of a subdomain.
     Subdomain(&'a str),
+    /// The host of a preview, which is not live.
+    Preview(PreviewLabel<'a>),
     /// A custom domain.
     Custom(&'a str),
 }
@@ -27,6 +30,7 @@ impl<'a> SiteHost<'a> {
     pub(super) fn key(self) -> &'a str {
         match self {
             Self::Subdomain(name) | Self::Custom(name) => name,
+            Self::Preview(preview) => preview.label,
         }
     }
 
@@ -34,7 +38,7 @@ impl<'a> SiteHost<'a> {
     /// are valid: the operator may have assigned one.
     pub(super) fn is_valid(self) -> bool {
         match self {
-            Self::Subdomain(name) => {
+            Self::Subdomain(name) | Self::Preview(PreviewLabel { subdomain: name, .. }) => {
                 domain::subdomains::check("host", name).iter().all(|error| error.code == "reserved")
             }
             Self::Custom(host) => domain::domains::read(host, &[]).is_ok_and(|read| read == host),
@@ -45,7 +49,8 @@ impl<'a> SiteHost<'a> {
 /// Classifies a host that is in lower case and without a port.
 pub(crate) fn classify_host<'a>(addresses: &Addresses, host: &'a str) -> HostKind<'a> {
     if let Some(name) = addresses.subdomain_of(host) {
-        return HostKind::Site(SiteHost::Subdomain(name));
+        let preview = PreviewLabel::parse(name).map(SiteHost::Preview);
+        return HostKind::Site(preview.unwrap_or(SiteHost::Subdomain(name)));
     }
     let is_loopback = matches!(host, "127.0.0.1" | "[::1]" | "localhost");
     if host == addresses.base_host() || (addresses.is_local() && is_loopback) {
@@ -154,6 +159,27 @@ mod tests {
         for host in ["y.test", "x.test:81", "x.test.", "x.test:443"] {
             assert_eq!(requested(host, "http://x.test/"), None, "{host}");
         }
+    }
+
+    #[test]
+    fn the_host_of_a_preview_is_no_subdomain() {
+        let addresses = Addresses::new("https://app.example.com", "sites.example.net").unwrap();
+        let kind = |label: &str| {
+            let host = format!("{label}.sites.example.net");
+            match classify_host(&addresses, &host) {
+                HostKind::Site(host) => {
+                    let is_preview = matches!(host, SiteHost::Preview(_));
+                    assert_eq!(host.key(), label);
+                    (is_preview, host.is_valid())
+                }
+                other => panic!("{label}: {other:?}"),
+            }
+        };
+        assert_eq!(kind("mzxw6ytbmzxw6ytb--quiet-otter"), (true, true));
+        assert_eq!(kind("quiet-otter"), (false, true));
+        assert_eq!(kind("mzxw6ytbmzxw6ytb--quiet--otter"), (true, false));
+        assert_eq!(kind("mzxw6ytbmzxw6ytb--ab"), (true, false));
+        assert_eq!(kind("mzxw6ytb--quiet-otter"), (false, false));
     }
 
     #[test]

@@ -13,7 +13,7 @@ pub(crate) static X_CACHE: HeaderName = HeaderName::from_static("x-cache");
 static X_ROBOTS_TAG: HeaderName = HeaderName::from_static("x-robots-tag");
 static ORIGIN_AGENT_CLUSTER: HeaderName = HeaderName::from_static("origin-agent-cluster");
 
-/// `X-Robots-Tag` of sites of unclaimed accounts.
+/// `X-Robots-Tag` of previews and of sites of unclaimed accounts.
 pub(crate) const NOINDEX: &str = "noindex";
 
 /// The constant headers of a kind of response.

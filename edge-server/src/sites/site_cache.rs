@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 
 use cache::{Served, StaleOnErrorCache};
 use chrono::{DateTime, Utc};
+use domain::previews::PreviewLabel;
 use store::read_pool::{ReadError, ReadPool};
 use store::subdomains::Site;
 use uuid::Uuid;
@@ -19,7 +20,8 @@ const PARSED_FACTOR: usize = 8;
 
 type CachedSite = Option<Arc<Site>>;
 
-/// Sites by host: subdomains by their names, which have no dot, and custom domains by their full names.
+/// Sites by host: subdomains by their names and previews by their labels, which have no dot, and custom domains by their full
+/// names.
 pub(crate) struct SiteCache {
     lookups: ReadPool,
     sites: StaleOnErrorCache<String, CachedSite>,
@@ -66,6 +68,9 @@ impl SiteCache {
         let load = async {
             let find = async |conn: &mut store::Conn| match host {
                 SiteHost::Subdomain(name) => store::subdomains::find_site_by_name(conn, name, now).await,
+                SiteHost::Preview(PreviewLabel { token, subdomain, .. }) => {
+                    store::deploys::previews::find_site(conn, token, subdomain, now).await
+                }
                 SiteHost::Custom(domain) => store::domains::find_site_by_domain(conn, domain).await,
             };
             let Some(stored) = self.lookups.query(find).await? else { return Ok(None) };
@@ -83,9 +88,12 @@ impl SiteCache {
         self.sites.get(&host.to_owned(), Instant::now(), load).await.unwrap();
     }
 
-    /// Removes a host. Its site may be suspended or deleted, so it must not be served stale.
+    /// Removes a host, and the previews of its subdomain. Its site may be suspended or deleted, so it must not be served
+    /// stale.
     pub(crate) fn remove(&self, host: &str) {
         self.sites.remove(&host.to_owned());
+        let is_preview = |key: &str| PreviewLabel::parse(key).is_some_and(|label| label.subdomain == host);
+        self.sites.remove_where(|key, _| is_preview(key));
         self.generation.bump();
     }
 

@@ -19,6 +19,7 @@ use super::classify_host::SiteHost;
 use super::error_responses::{lookup_failed, method_not_allowed, not_found};
 use super::files::found_file::FoundFile;
 use super::files::site_files;
+use super::header_templates::NOINDEX;
 use super::page_lookup::{Found, FoundAnswer, find_answer, find_site, respond};
 use super::page_response::FoundPage;
 use super::pages::encodings::Accepted;
@@ -31,7 +32,7 @@ use crate::state::EdgeState;
 /// The address of a site's not-found page.
 const NOT_FOUND_ADDRESS: &str = "/404";
 
-/// Answers a request on a subdomain, a former name of one, or a custom domain.
+/// Answers a request on a subdomain, a former name of one, a preview, or a custom domain.
 pub(crate) async fn serve(state: &EdgeState, host: SiteHost<'_>, request: Request) -> Response {
     let id = request_id(request.headers(), &state.rng);
     let mut response = match request.uri().path() {
@@ -44,12 +45,18 @@ pub(crate) async fn serve(state: &EdgeState, host: SiteHost<'_>, request: Reques
     let headers = response.headers_mut();
     headers.entry(contract::edge::REQUEST_ID).or_insert(id);
     headers.entry(header::X_CONTENT_TYPE_OPTIONS).or_insert(HeaderValue::from_static("nosniff"));
+    if matches!(host, SiteHost::Preview(_)) {
+        headers.entry("x-robots-tag").or_insert(HeaderValue::from_static(NOINDEX));
+    }
     response
 }
 
-/// Passes requests for the tracker and its events to the collector, without the site's cookies.
+/// Passes requests for the tracker and its events to the collector, without the site's cookies. A preview has no tracker.
 async fn collect(state: &EdgeState, host: SiteHost<'_>, mut request: Request) -> Result<Response, Response> {
-    find_site(state, host).await?;
+    let site = find_site(state, host).await?.value;
+    if site.is_preview {
+        return Err(not_found());
+    }
     request.headers_mut().remove(header::COOKIE);
     Ok(proxy::to_collector(State(state.clone()), request).await)
 }
@@ -102,7 +109,7 @@ async fn generated(
 ) -> Result<Response, Response> {
     match path.path() {
         "robots.txt" => Ok(sitemaps::robots(&state.addresses, host, site.value.claimed)),
-        "sitemap.xml" => {
+        "sitemap.xml" if !site.value.is_preview => {
             let sitemap = state.sitemaps.respond(&state.addresses, host, site.value.subdomain_id);
             sitemap.await.map_err(lookup_failed)
         }

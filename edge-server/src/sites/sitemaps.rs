@@ -83,20 +83,22 @@ pub(crate) fn is_generated(path: &str) -> bool {
 }
 
 /// Returns the response for `/robots.txt`. It allows crawling even for unclaimed sites, because a crawler must fetch their
-/// pages to see `noindex`; but it names no sitemap for them.
+/// pages to see `noindex`; but it names no sitemap for them. Nothing leads a crawler to a preview.
 pub(crate) fn robots(addresses: &Addresses, host: SiteHost<'_>, is_claimed: bool) -> Response {
+    let rule = if matches!(host, SiteHost::Preview(_)) { "Disallow" } else { "Allow" };
     let sitemap = if is_claimed {
         format!("\nSitemap: {}/sitemap.xml\n", origin(addresses, host))
     } else {
         String::new()
     };
     let headers = [(header::CONTENT_TYPE, "text/plain; charset=utf-8"), (header::CACHE_CONTROL, "no-cache")];
-    (headers, format!("User-agent: *\nAllow: /\n{sitemap}")).into_response()
+    (headers, format!("User-agent: *\n{rule}: /\n{sitemap}")).into_response()
 }
 
 fn origin(addresses: &Addresses, host: SiteHost<'_>) -> String {
     match host {
         SiteHost::Subdomain(name) => addresses.site(name),
+        SiteHost::Preview(preview) => addresses.site(preview.label),
         SiteHost::Custom(host) => addresses.at(host),
     }
 }

@@ -232,7 +232,7 @@ impl Account<'_> {
         let id = new_id();
         let mut conn = store::acquire(&self.edge.database.db).await.unwrap();
         let size_bytes = i64::try_from(size).unwrap();
-        store::deploys::insert_deploy(&mut conn, self.id, id, size_bytes, now()).await.unwrap();
+        store::deploys::insert_deploy(&mut conn, self.id, id, size_bytes, "a key", now()).await.unwrap();
         self.insert_upload(Purpose::Deploy, id, "application/zip", size).await;
         id
     }
@@ -247,6 +247,30 @@ impl Account<'_> {
     /// Inserts a deploy with these files and makes it the served one. Returns the digest of each file.
     pub(crate) async fn serve_files(&self, files: &[(&str, &str, &[u8])]) -> Vec<String> {
         let deploy_id = self.deploy(1).await;
+        self.insert_files(deploy_id, files).await;
+        let mut conn = store::acquire(&self.edge.database.db).await.unwrap();
+        let served = Some(deploy_id);
+        store::deploys::files::update_served_deploy(&mut conn, self.id, self.subdomain_id, served)
+            .await
+            .unwrap();
+        files.iter().map(|(_, _, bytes)| hex::encode(Sha256::digest(bytes))).collect()
+    }
+
+    /// Inserts a preview of these files with this token, which ends in an hour. Returns its deploy and its host.
+    pub(crate) async fn preview(&self, token: &str, files: &[(&str, &str, &[u8])]) -> (Uuid, String) {
+        let deploy_id = self.deploy(1).await;
+        self.insert_files(deploy_id, files).await;
+        self.edge
+            .run(&format!(
+                "update deploys set status = 'preview', subdomain_id = '{}', preview_token = '{token}',
+                                    preview_expires_at = now() + interval '1 hour' where id = '{deploy_id}'",
+                self.subdomain_id
+            ))
+            .await;
+        (deploy_id, format!("{token}--{}", self.host))
+    }
+
+    async fn insert_files(&self, deploy_id: Uuid, files: &[(&str, &str, &[u8])]) {
         let mut rows = Vec::new();
         for (path, content_type, bytes) in files {
             rows.push(DeployFile {
@@ -256,15 +280,11 @@ impl Account<'_> {
                 content_type: (*content_type).to_owned(),
                 by_content: domain::media::is_image_or_font(content_type),
                 reason: None,
+                title: None,
             });
         }
         let mut conn = store::acquire(&self.edge.database.db).await.unwrap();
         store::deploys::files::insert_files(&mut conn, self.id, deploy_id, &rows).await.unwrap();
-        let served = Some(deploy_id);
-        store::deploys::files::update_served_deploy(&mut conn, self.id, self.subdomain_id, served)
-            .await
-            .unwrap();
-        files.iter().map(|(_, _, bytes)| hex::encode(Sha256::digest(bytes))).collect()
     }
 
     /// Inserts a page that shows the file at a path.
@@ -276,17 +296,19 @@ impl Account<'_> {
 
     /// Sets the rules of the served deploy, from the texts of `_redirects` and `_headers`.
     pub(crate) async fn set_rules(&self, redirects: &str, headers: &str, spa: bool) {
+        let served =
+            format!("select deploy_id from served_deploys where subdomain_id = '{}'", self.subdomain_id);
+        self.set_rules_of(&served, redirects, headers, spa).await;
+    }
+
+    /// As [`Self::set_rules`], for the deploy that an SQL expression selects.
+    pub(crate) async fn set_rules_of(&self, deploy: &str, redirects: &str, headers: &str, spa: bool) {
         let (redirects, notes) = Redirects::parse(redirects.as_bytes(), |_| true);
         assert_eq!(notes, []);
         let (headers, _ignored) = HeaderRules::parse(headers.as_bytes());
         let rules = serde_json::to_string(&SiteRules { redirects, headers, spa }).unwrap();
         self.edge
-            .run(&format!(
-                "update deploys set rules = '{}' where id =
-                     (select deploy_id from served_deploys where subdomain_id = '{}')",
-                rules.replace('\'', "''"),
-                self.subdomain_id
-            ))
+            .run(&format!("update deploys set rules = '{}' where id = ({deploy})", rules.replace('\'', "''")))
             .await;
     }
 

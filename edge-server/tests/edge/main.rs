@@ -31,6 +31,7 @@ mod limited;
 mod pages;
 mod parser_differential;
 mod postgres_outage;
+mod previews;
 mod proxy;
 mod request_fuzz;
 mod results;

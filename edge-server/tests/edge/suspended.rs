@@ -8,14 +8,14 @@ use crate::harness::Edge;
 
 const SUSPENDED: StatusCode = StatusCode::UNAVAILABLE_FOR_LEGAL_REASONS;
 
-async fn suspend(edge: &Edge, account: &Account<'_>) {
+pub(crate) async fn suspend(edge: &Edge, account: &Account<'_>) {
     let mut tx = store::begin(&edge.database.db).await.unwrap();
     assert!(store::accounts::suspend(&mut tx, account.id, Some("phishing"), now()).await.unwrap());
     store::commit(tx).await.unwrap();
     assert!(edge.relay_outbox().await > 0);
 }
 
-async fn resume(edge: &Edge, account: &Account<'_>) {
+pub(crate) async fn resume(edge: &Edge, account: &Account<'_>) {
     let mut tx = store::begin(&edge.database.db).await.unwrap();
     assert!(store::accounts::resume(&mut tx, account.id, now()).await.unwrap());
     store::commit(tx).await.unwrap();

@@ -13,6 +13,7 @@ use uuid::Uuid;
 
 use super::kept_files;
 use crate::expiry::delete_expired;
+use crate::jobs::previews;
 use crate::state::JobState;
 
 /// Rows handled by one transaction.
@@ -25,6 +26,7 @@ pub(crate) async fn delete_unreferenced(state: &JobState, rounds: &Rounds) -> an
     delete_expired_uploads(state, rounds).await?;
     delete_abandoned_deploys(state, rounds).await?;
     kept_files::delete_expired(state, rounds).await?;
+    previews::expire_due(state, rounds).await?;
     // Uploaded form files without a submitted form.
     let (ttl, delete) = (state.garbage_collection.unbound_file_ttl, store::form_files::delete_unbound);
     delete_expired(state, rounds, ttl, BATCH, "job_runner_form_files_expired_total", delete).await?;

@@ -5,6 +5,7 @@ pub(crate) mod help;
 pub(crate) mod kept_files;
 pub(crate) mod mails;
 pub(crate) mod notifications;
+pub(crate) mod previews;
 pub(crate) mod purges;
 pub(crate) mod recipients;
 pub(crate) mod webhooks;

@@ -5,6 +5,7 @@ use domain::{Cursor, Listed};
 use crate::archives::Archive;
 use crate::assets::Asset;
 use crate::deliveries::Delivery;
+use crate::deploys::Deploy;
 use crate::domains::Domain;
 use crate::entries::Entry;
 use crate::folders::Folder;
@@ -30,6 +31,7 @@ listed!(
     Archive,
     Asset,
     Delivery,
+    Deploy,
     Domain,
     Entry,
     Folder,

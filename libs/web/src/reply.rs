@@ -73,6 +73,12 @@ pub struct NextStep {
     pub hint: String,
 }
 
+impl NextStep {
+    fn new(intent: &str, tool: &str, params: Value, hint: &str) -> Self {
+        Self { intent: intent.to_owned(), tool: tool.to_owned(), params, hint: hint.to_owned() }
+    }
+}
+
 /// The response to a deletion.
 #[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
 pub struct Deletion {
@@ -103,9 +109,9 @@ pub enum DoneOrAccepted<T> {
 
 /// A 201 response if the resource is new; 200 if an existing one was changed, or none was created.
 #[derive(Debug)]
-pub enum CreatedOrChanged<T> {
+pub enum CreatedOrChanged<T, U = T> {
     Created(Created<T>),
-    Changed(Reply<T>),
+    Changed(Reply<U>),
 }
 
 /// The cursor of the next page; the frame, which knows the request's URL, turns it into a `Link` header.
@@ -142,6 +148,13 @@ impl<T> Reply<T> {
     pub fn new(body: Envelope<T>) -> Self {
         Self { body, next_cursor: None }
     }
+
+    /// Adds a suggested next call.
+    #[must_use]
+    pub fn next(mut self, intent: &str, tool: &str, params: Value, hint: &str) -> Self {
+        self.body.next.push(NextStep::new(intent, tool, params, hint));
+        self
+    }
 }
 
 impl<T> Reply<T> {
@@ -166,8 +179,7 @@ impl<T> Created<T> {
     /// Adds a suggested next call.
     #[must_use]
     pub fn next(mut self, intent: &str, tool: &str, params: Value, hint: &str) -> Self {
-        let (intent, tool, hint) = (intent.to_owned(), tool.to_owned(), hint.to_owned());
-        self.0.next.push(NextStep { intent, tool, params, hint });
+        self.0.next.push(NextStep::new(intent, tool, params, hint));
         self
     }
 }
@@ -216,7 +228,7 @@ impl<T: Serialize> IntoResponse for Created<T> {
     }
 }
 
-impl<T: Serialize> IntoResponse for CreatedOrChanged<T> {
+impl<T: Serialize, U: Serialize> IntoResponse for CreatedOrChanged<T, U> {
     fn into_response(self) -> Response {
         match self {
             Self::Created(created) => created.into_response(),
@@ -278,10 +290,10 @@ impl<T: JsonSchema> OperationOutput for Created<T> {
     }
 }
 
-impl<T: JsonSchema> OperationOutput for CreatedOrChanged<T> {
+impl<T: JsonSchema, U: JsonSchema> OperationOutput for CreatedOrChanged<T, U> {
     type Inner = T;
 
     fn inferred_responses(ctx: &mut GenContext, of: &mut Operation) -> Vec<(Option<u16>, ResponseDoc)> {
-        [describe::<T>(200, ctx, of), describe::<T>(201, ctx, of)].concat()
+        [describe::<U>(200, ctx, of), describe::<T>(201, ctx, of)].concat()
     }
 }

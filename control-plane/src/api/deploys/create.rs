@@ -9,6 +9,7 @@ use domain::static_sites::limits::ZIP_BYTES_MAX;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
+use store::credentials::find_name;
 use store::uploads::{NewUpload, Purpose};
 use uuid::Uuid;
 use web::{Code, CreatedOrChanged, Problem};
@@ -94,7 +95,8 @@ pub(super) async fn create(
     let id = app.rng.uuid_v7(call.now);
     let is_complete = missing.as_ref().is_some_and(Vec::is_empty);
     let size_bytes = if is_complete { 0 } else { size_bytes };
-    store::deploys::insert_deploy(&mut tx, call.account_id, id, size_bytes, call.now).await?;
+    let by = find_name(&mut tx, call.account_id, &call.caller.credential).await?;
+    store::deploys::insert_deploy(&mut tx, call.account_id, id, size_bytes, &by, call.now).await?;
     if let Some(ComparedFiles { sources, .. }) = compared {
         use store::deploys::sources::{insert_sources, update_announced};
         update_announced(&mut tx, call.account_id, id, is_complete).await?;

@@ -1,25 +1,27 @@
-//! Publishes the site in an uploaded zip.
+//! Publishes the site in an uploaded zip, or makes a preview of it.
 
 use axum::extract::State;
 use blobs::Name;
-use chrono::TimeDelta;
+use chrono::{DateTime, TimeDelta, Utc};
 use domain::deploys::kept_files::OldFiles;
+use domain::deploys::report::DeployStats;
 use domain::static_sites::deploy_notes::Note;
 use domain::static_sites::site_path;
 use domain::static_sites::site_plan::ListedFile;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 use store::deploys::{Deploy, Status};
 use tracing::Instrument;
 use uuid::Uuid;
-use web::{Code, OptionalJson, Path, Problem, Reply};
+use web::{Code, CreatedOrChanged, OptionalJson, Path, Problem};
 
-use super::read::find;
+use super::read::{find, preview_url};
 use crate::App;
 use crate::call::{Call, scope};
-use crate::deploys::{self, Progress, Upload};
+use crate::deploys::{self, BuiltSite, Preview, Progress, Published, Source, Upload};
 
-#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct ProcessDeployRequest {
     /// Subdomain to publish to; default: the account's first subdomain.
@@ -32,6 +34,20 @@ pub(super) struct ProcessDeployRequest {
     /// Whether files of the previous deploy with a content hash in their names stay reachable for 24 hours, so that open
     /// tabs can load them. `false` also ends those of earlier deploys. Default: yes.
     keep_old_files: Option<bool>,
+    /// Whether the site goes live. With `false` it becomes a preview at a host of its own, creates no page, and changes nothing
+    /// of the live site; `POST /api/deploy/{id}/publish` makes it live later. Default: yes.
+    #[serde(default = "yes")]
+    publish: bool,
+}
+
+fn yes() -> bool {
+    true
+}
+
+impl Default for ProcessDeployRequest {
+    fn default() -> Self {
+        Self { subdomain_id: None, root: None, spa: false, keep_old_files: None, publish: yes() }
+    }
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -66,21 +82,6 @@ struct StalePage {
 
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-struct DeployStats {
-    /// Number of new pages.
-    pages_created: usize,
-    /// Number of changed pages.
-    pages_updated: usize,
-    /// Number of assets with URLs of their own.
-    assets_uploaded: usize,
-    /// Number of files of the zip that are served, pages included.
-    files_served: usize,
-    /// Number of files of the zip that are not served.
-    files_left_out: usize,
-}
-
-#[derive(Debug, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
 pub(super) struct DeployResultResponse {
     /// Id of the deploy.
     deploy_id: Uuid,
@@ -107,15 +108,45 @@ pub(super) struct DeployResultResponse {
     stats: DeployStats,
 }
 
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct DeployPreviewResponse {
+    /// Id of the deploy.
+    deploy_id: Uuid,
+    /// The site, for everyone who knows this URL. Search engines don't index it, and no visit is counted. It answers 404 once the
+    /// preview is published, expired or deleted.
+    preview_url: String,
+    /// When the preview ends and its files are deleted.
+    preview_expires_at: DateTime<Utc>,
+    /// Images and fonts, which are also served at URLs of their own.
+    assets: Vec<DeployedAsset>,
+    /// Files that were left out because of an error, with the reason.
+    errors: Vec<String>,
+    /// Files of the zip that are not served, and HTML that would be served without being a page, by path.
+    files: Vec<ListedFile>,
+    /// Lines of `_redirects` and `_headers` that are ignored, and slugs that would differ from the paths of their files.
+    notes: Vec<Note>,
+    /// Paths that pages and style sheets refer to but that are not in the zip.
+    missing_assets: Vec<String>,
+    /// Totals of this deploy.
+    stats: DeployStats,
+}
+
 /// Runs in its own task, which continues after the caller disconnects: a long deploy can exceed the caller's timeout.
 pub(super) async fn process(
     call: Call<scope::DeploysUpdate>,
     State(app): State<App>,
     Path(id): Path<Uuid>,
     OptionalJson(request): OptionalJson<ProcessDeployRequest>,
-) -> Result<Reply<DeployResultResponse>, Problem> {
-    let task = tokio::spawn(process_deploy(call, app, id, request).in_current_span());
-    task.await.unwrap_or_else(|error| {
+) -> Result<CreatedOrChanged<DeployPreviewResponse, DeployResultResponse>, Problem> {
+    to_the_end(process_deploy(call, app, id, request)).await
+}
+
+/// Runs `work` in a task of its own.
+pub(super) async fn to_the_end<T: Send + 'static>(
+    work: impl Future<Output = Result<T, Problem>> + Send + 'static,
+) -> Result<T, Problem> {
+    tokio::spawn(work.in_current_span()).await.unwrap_or_else(|error| {
         tracing::error!(%error, "the task that processes a deploy ended early");
         Err(Problem::outcome_unknown())
     })
@@ -126,23 +157,14 @@ async fn process_deploy(
     app: App,
     id: Uuid,
     request: Option<ProcessDeployRequest>,
-) -> Result<Reply<DeployResultResponse>, Problem> {
+) -> Result<CreatedOrChanged<DeployPreviewResponse, DeployResultResponse>, Problem> {
     let mut conn = store::acquire(&app.db).await?;
     let deploy = find(&call, &mut conn, id).await?;
     let request = request.unwrap_or_default();
     let subdomain = call.subdomain(&mut conn, request.subdomain_id).await?;
     check_ready(&deploy)?;
-    if deploy.leased_until.is_some_and(|until| until > call.now) {
-        return Err(already_processing());
-    }
-    drop(conn);
-    // Held until the deploy is published.
-    let _permit = app.deploy_admission.acquire_account(call.account_id).await?;
-    let mut conn = store::acquire(&app.db).await?;
-    let now = app.clock.now();
-    let until = now + TimeDelta::from_std(app.deploys.lease_ttl).unwrap_or_default();
-    if !store::deploys::lease_deploy(&mut conn, call.account_id, id, now, until).await? {
-        return Err(already_processing());
+    if !request.publish {
+        deploys::check_room(&app, &call, &mut conn).await?;
     }
     drop(conn);
     let progress = Progress::default();
@@ -153,53 +175,112 @@ async fn process_deploy(
         has_manifest: deploy.has_manifest,
         root: request.root,
         spa: request.spa,
+        is_preview: !request.publish,
     };
     let old_files = OldFiles::from_request(request.keep_old_files);
     let work = async {
         let site = deploys::build(&app, &call, upload, subdomain.id, &progress).await?;
         let zip_id = deploy.zip.map(|(id, _)| id);
-        let published = deploys::publish(&app, &call, id, zip_id, &subdomain, &site, old_files).await?;
-        Ok::<_, Problem>((site, published))
-    };
-    let (site, published) = match progress.report_while(&app, call.account_id, id, work).await {
-        Ok(done) => done,
-        Err(problem) => {
-            Progress::release(&app, call.account_id, id).await;
-            return Err(problem);
+        if !request.publish {
+            let preview = deploys::preview(&app, &call, id, zip_id, &subdomain, &site).await?;
+            return Ok((site, Err(preview)));
         }
+        let source = Source::Zip(zip_id);
+        let published = deploys::publish(&app, &call, id, source, &subdomain, &site, old_files).await?;
+        Ok::<_, Problem>((site, Ok(published)))
     };
+    let (site, done) = with_lease(&app, &call, &deploy, &progress, work).await?;
+    Ok(match done {
+        Ok(published) => {
+            CreatedOrChanged::Changed(call.reply(result(&app, id, &subdomain.name, site, published)))
+        }
+        Err(preview) => {
+            let response = preview_result(&app, id, site, &preview);
+            let next = json!({"id": id});
+            let hint = "Look at the preview, then make it live";
+            CreatedOrChanged::Created(call.created(response).next("publish", "deploys.publish", next, hint))
+        }
+    })
+}
+
+/// Runs `work` on a deploy that no other process works on, and reports its progress. One deploy of an account is worked on
+/// at a time.
+pub(super) async fn with_lease<S, T>(
+    app: &App,
+    call: &Call<S>,
+    deploy: &Deploy,
+    progress: &Progress,
+    work: impl Future<Output = Result<T, Problem>>,
+) -> Result<T, Problem> {
+    if deploy.leased_until.is_some_and(|until| until > call.now) {
+        return Err(already_processing());
+    }
+    // Held until the deploy is published.
+    let _permit = app.deploy_admission.acquire_account(call.account_id).await?;
+    let mut conn = store::acquire(&app.db).await?;
+    let now = app.clock.now();
+    let until = now + TimeDelta::from_std(app.deploys.lease_ttl).unwrap_or_default();
+    let (account_id, id) = (call.account_id, deploy.id);
+    if !store::deploys::lease_deploy(&mut conn, account_id, id, deploy.status, now, until).await? {
+        return Err(already_processing());
+    }
+    drop(conn);
+    let leased = (id, deploy.status);
+    let done = progress.report_while(app, account_id, leased, work).await;
+    if done.is_err() {
+        Progress::release(app, account_id, leased).await;
+    }
+    done
+}
+
+/// Returns the response with a published site.
+pub(super) fn result(
+    app: &App,
+    deploy_id: Uuid,
+    subdomain: &str,
+    site: BuiltSite,
+    published: Published,
+) -> DeployResultResponse {
     let view = |page: deploys::PublishedPage| DeployedPage {
-        subdomain_url: app.addresses.page(&subdomain.name, &page.slug),
+        subdomain_url: app.addresses.page(subdomain, &page.slug),
         slug: page.slug,
         id: page.id,
         status: page.status,
     };
-    let pages: Vec<DeployedPage> = published.pages.into_iter().map(view).collect();
-    let assets = assets(&app, &site);
-    let count = |status: &str| pages.iter().filter(|page| page.status == status).count();
-    let stats = DeployStats {
-        pages_created: count("created"),
-        pages_updated: count("updated"),
-        assets_uploaded: assets.len(),
-        files_served: site.pages.len() + site.files.len(),
-        files_left_out: site.listed.iter().filter(|file| !file.reason.is_served()).count(),
-    };
+    let assets = assets(app, &site);
     let mut files = site.listed;
     files.sort_unstable();
     let stale = published.stale.into_iter().map(|page| StalePage { slug: page.slug, id: page.id });
-    Ok(call.reply(DeployResultResponse {
-        deploy_id: id,
-        pages,
+    DeployResultResponse {
+        deploy_id,
+        pages: published.pages.into_iter().map(view).collect(),
         assets,
-        site_url: app.addresses.page(&subdomain.name, domain::pages::INDEX),
+        site_url: app.addresses.page(subdomain, domain::pages::INDEX),
         stale_pages_not_in_zip: stale.collect(),
         errors: site.errors,
         files,
         notes: site.notes.into_iter().chain(published.note).collect(),
         missing_assets: site.missing.into_iter().collect(),
         previous_deploy_id: published.previous_id,
-        stats,
-    }))
+        stats: published.stats,
+    }
+}
+
+fn preview_result(app: &App, deploy_id: Uuid, site: BuiltSite, preview: &Preview) -> DeployPreviewResponse {
+    let assets = assets(app, &site);
+    let mut files = site.listed;
+    files.sort_unstable();
+    DeployPreviewResponse {
+        deploy_id,
+        preview_url: preview_url(app, &preview.label),
+        preview_expires_at: preview.expires_at,
+        assets,
+        errors: site.errors,
+        files,
+        notes: site.notes,
+        missing_assets: site.missing.into_iter().collect(),
+        stats: preview.stats,
+    }
 }
 
 fn already_processing() -> Problem {
@@ -214,13 +295,15 @@ fn check_ready(deploy: &Deploy) -> Result<(), Problem> {
             Err(Problem::new(Code::Conflict, "the zip of this deploy has not been uploaded")
                 .hint("PUT it to the uploadUrl from POST /api/deploy"))
         }
-        Status::Processed | Status::RolledBack => {
+        Status::Preview => Err(Problem::new(Code::Conflict, "this deploy was processed, and is a preview")
+            .hint("make it live with POST /api/deploy/{id}/publish")),
+        Status::Expired | Status::Processed | Status::RolledBack => {
             Err(Problem::new(Code::Conflict, "this deploy was already processed").hint("create a new one"))
         }
     }
 }
 
-fn assets(app: &App, site: &deploys::BuiltSite) -> Vec<DeployedAsset> {
+fn assets(app: &App, site: &BuiltSite) -> Vec<DeployedAsset> {
     let by_content = site.files.iter().filter(|file| file.by_content);
     let view = |file: &deploys::BuiltFile| {
         let name = site_path::name_of(&file.path);

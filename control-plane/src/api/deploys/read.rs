@@ -1,34 +1,92 @@
-//! The progress of a deploy.
+//! The state and progress of a deploy.
 
 use axum::extract::State;
 use chrono::{DateTime, Utc};
+use domain::deploys::report::DeployStats;
+use domain::pages::INDEX;
+use domain::previews;
 use domain::scopes::Resource;
 use schemars::JsonSchema;
 use serde::Serialize;
-use store::deploys::Deploy;
+use store::deploys::{Deploy, Status};
 use uuid::Uuid;
 use web::{Path, Problem, Reply};
 
 use crate::App;
 use crate::call::{Call, scope};
 
+/// What every view of a deploy shows.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct DeployState {
+    /// `presigned`, `uploaded`, `processing`, `preview`, `expired` (a preview that ended), `processed` or `rolled_back`.
+    status: &'static str,
+    /// Whether it is what its site serves.
+    is_live: bool,
+    /// The subdomain it was published to, or is a preview of; null before processing.
+    subdomain_id: Option<Uuid>,
+    /// The name of the key, or the email of the person, that created it; null for old deploys.
+    created_by: Option<String>,
+    created_at: DateTime<Utc>,
+    /// When it was published; null before.
+    processed_at: Option<DateTime<Utc>>,
+    /// Totals of the deploy; null before processing and for old deploys.
+    stats: Option<DeployStats>,
+    /// URL of the preview; null if it is none.
+    preview_url: Option<String>,
+    /// When the preview ends or ended; null for other deploys.
+    preview_expires_at: Option<DateTime<Utc>>,
+    /// Public URL of its site; null before processing.
+    site_url: Option<String>,
+}
+
+impl DeployState {
+    pub(super) fn new(app: &App, deploy: Deploy, now: DateTime<Utc>) -> Self {
+        let is_processed_now = deploy.leased_until.is_some_and(|until| until > now);
+        let status = match deploy.status {
+            _ if is_processed_now => "processing",
+            Status::Preview if has_expired(&deploy, now) => Status::Expired.as_str(),
+            status => status.as_str(),
+        };
+        let token = deploy.preview_token.as_deref().filter(|_| !has_expired(&deploy, now));
+        let preview = token.zip(deploy.subdomain.as_deref());
+        Self {
+            status,
+            is_live: deploy.is_live,
+            subdomain_id: deploy.subdomain_id,
+            preview_url: preview.map(|(token, name)| preview_url(app, &previews::label(token, name))),
+            site_url: deploy.subdomain.as_deref().map(|name| app.addresses.page(name, INDEX)),
+            created_by: deploy.created_by,
+            created_at: deploy.created_at,
+            processed_at: deploy.processed_at,
+            stats: deploy.stats,
+            preview_expires_at: deploy.preview_expires_at,
+        }
+    }
+}
+
+/// Returns the URL of the preview with this label.
+pub(super) fn preview_url(app: &App, label: &str) -> String {
+    app.addresses.page(label, INDEX)
+}
+
+/// Returns whether the time of a preview is over. Its files may still be stored for a moment.
+pub(super) fn has_expired(deploy: &Deploy, now: DateTime<Utc>) -> bool {
+    deploy.preview_expires_at.is_some_and(|at| at <= now)
+}
+
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct DeployView {
     id: Uuid,
-    /// `presigned`, `uploaded`, `processing`, `processed` or `rolled_back`.
-    status: &'static str,
-    /// The subdomain it was published to; null before processing.
-    subdomain_id: Option<Uuid>,
+    #[serde(flatten)]
+    state: DeployState,
     /// Number of files processed so far.
     files_done: i32,
     /// Number of files of the site; 0 until they are counted.
     files_total: i32,
     /// The site's previous deploy; null for none.
     previous_deploy_id: Option<Uuid>,
-    created_at: DateTime<Utc>,
-    /// When processing finished; null before.
-    processed_at: Option<DateTime<Utc>>,
 }
 
 pub(super) async fn read(
@@ -38,18 +96,10 @@ pub(super) async fn read(
 ) -> Result<Reply<DeployView>, Problem> {
     let mut conn = store::acquire(&app.db).await?;
     let deploy = find(&call, &mut conn, id).await?;
-    let is_processed_now = deploy.leased_until.is_some_and(|until| until > call.now);
-    let status = if is_processed_now { "processing" } else { deploy.status.as_str() };
-    Ok(call.reply(DeployView {
-        id,
-        status,
-        subdomain_id: deploy.subdomain_id,
-        files_done: deploy.files_done,
-        files_total: deploy.files_total,
-        previous_deploy_id: deploy.previous_id,
-        created_at: deploy.created_at,
-        processed_at: deploy.processed_at,
-    }))
+    let (files_done, files_total) = (deploy.files_done, deploy.files_total);
+    let previous_deploy_id = deploy.previous_id;
+    let state = DeployState::new(&app, deploy, call.now);
+    Ok(call.reply(DeployView { id, state, files_done, files_total, previous_deploy_id }))
 }
 
 /// Returns the deploy if the caller may access its site. A deploy changes a whole site, so a key restricted to a

@@ -204,12 +204,15 @@ pub(super) fn all() -> Vec<Case> {
         }),
         last("assets.delete", "", Names(Pages), |_, it| path(it.asset, Value::Null)),
         row("deploys.create", "", Account, |_, _| body(json!({"sizeBytes": 1}))),
+        row("deploys.list", "", Lists(Subdomains), |_, _| query("?limit=100".to_owned())),
         row("deploys.read", "", Names(Subdomains), |_, it| path(it.deploy, Value::Null)),
         last("deploys.process", "no subdomainId", First(Subdomains), |own, _| path(own.zip, Value::Null)),
         last("deploys.process", "body.subdomainId", Names(Subdomains), |own, it| {
             path(own.zip, json!({"subdomainId": it.subdomain}))
         }),
         last("deploys.process", "of new pages", Creates(Pages), |own, _| path(own.zip, Value::Null)),
+        last("deploys.publish", "", Names(Subdomains), |_, it| path(it.preview, Value::Null)),
+        last("deploys.delete", "", Names(Subdomains), |_, it| path(it.preview, Value::Null)),
         last("deploys.rollback", "", Names(Subdomains), |_, it| path(it.deploy, Value::Null)),
         row("pages.list", "", Lists(Pages), |_, _| nothing()),
         row("pages.list", "?folderId", Names(Folders), |_, it| query(format!("?folderId={}", it.folder))),

@@ -34,6 +34,8 @@ pub(super) struct Resources {
     pub(super) domain: Uuid,
     /// The deploy served on the subdomain.
     pub(super) deploy: Uuid,
+    /// A preview of a site without files on the subdomain.
+    pub(super) preview: Uuid,
     /// An uploaded deploy.
     pub(super) zip: Uuid,
     pub(super) key: Uuid,
@@ -123,6 +125,7 @@ async fn resources(api: &Api, key: &str, account_id: Uuid, subdomain: Uuid, name
         archive,
         asset: create_resource(api, key, "/api/pages/assets", asset, "id").await,
         deploy: served(api, account_id, subdomain).await,
+        preview: previewed(api, account_id, subdomain).await,
         zip,
         form,
         submission: id_in(&submission, "data"),
@@ -156,6 +159,19 @@ async fn served(api: &Api, account_id: Uuid, subdomain: Uuid) -> Uuid {
          insert into served_deploys (subdomain_id, deploy_id) values ('{subdomain}', '{id}')"
     );
     api.execute(&statements).await.unwrap();
+    id
+}
+
+/// Inserts a preview on a subdomain.
+async fn previewed(api: &Api, account_id: Uuid, subdomain: Uuid) -> Uuid {
+    let id = Rng::system().uuid_v7(Clock::system().now());
+    let token = &id.simple().to_string()[16..];
+    let statement = format!(
+        "insert into deploys (id, account_id, subdomain_id, status, size_bytes, created_at, preview_token,
+                              preview_expires_at)
+         values ('{id}', '{account_id}', '{subdomain}', 'preview', 1, now(), '{token}', now() + interval '1 day')"
+    );
+    api.execute(&statement).await.unwrap();
     id
 }
 

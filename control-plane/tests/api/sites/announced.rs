@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use axum::body::Body;
 use domain::plans::Plan;
-use http::{Method, StatusCode};
+use http::{Method, Request, StatusCode};
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 use store::blobs::{delete_blob, lock_unreferenced};
@@ -99,7 +100,7 @@ impl Owner {
     }
 
     /// Deletes all bytes that nothing refers to, as the job-runner does. Returns their digests.
-    async fn sweep(&self) -> BTreeSet<[u8; 32]> {
+    async fn sweep_blobs(&self) -> BTreeSet<[u8; 32]> {
         let mut deleted = BTreeSet::new();
         let later = service::Clock::system().now() + chrono::TimeDelta::days(1);
         let mut tx = self.api.begin().await;
@@ -293,7 +294,7 @@ async fn a_zip_whose_file_differs_from_its_hash_is_rejected() {
     assert_eq!((owner.pages().await, owner.stored_bytes().await), before);
     assert_eq!(owner.file("app.js").await.unwrap(), "import('./chunk.js')");
     // Nothing of the rejected zips is stored except the zips, and nothing that is served is deleted.
-    owner.sweep().await;
+    owner.sweep_blobs().await;
     assert_eq!(owner.deploy_announced(SITE).await.1, Vec::<String>::new());
 }
 
@@ -309,7 +310,7 @@ async fn a_file_released_between_announcement_and_processing_stays_stored() {
     owner.deploy(&[("index.html", b"other"), ("docs/index.html", b"other")]).await;
     owner.deploy(&[("index.html", b"another"), ("docs/index.html", b"another")]).await;
     assert_eq!(owner.file("app.js").await, None);
-    owner.sweep().await;
+    owner.sweep_blobs().await;
     let (status, done) = owner.process(id).await;
     assert_eq!(status, StatusCode::OK, "{done}");
     assert_eq!(owner.file("app.js").await.unwrap(), "import('./chunk.js')");
@@ -318,7 +319,7 @@ async fn a_file_released_between_announcement_and_processing_stays_stored() {
     // Without an announcement, they are gone, also for the next one.
     owner.deploy(&[("index.html", b"other"), ("docs/index.html", b"other")]).await;
     owner.deploy(&[("index.html", b"another"), ("docs/index.html", b"another")]).await;
-    assert!(owner.sweep().await.contains::<[u8; 32]>(&Sha256::digest(b"import('./chunk.js')").into()));
+    assert!(owner.sweep_blobs().await.contains::<[u8; 32]>(&Sha256::digest(b"import('./chunk.js')").into()));
     let (_, asked) = owner.announce(SITE, 0).await;
     assert_eq!(missing_of(&asked).len(), SITE.len() - 1);
 }
@@ -332,7 +333,7 @@ async fn originals_are_deleted_when_another_deploy_replaces_theirs() {
     };
     owner.deploy_announced(SITE).await;
     owner.count("deploy_sources", read.len()).await;
-    owner.sweep().await;
+    owner.sweep_blobs().await;
     assert_eq!(owner.announce(SITE, 0).await.0, StatusCode::CREATED, "they are still stored");
     owner.api.execute("delete from deploys where status = 'uploaded'").await.unwrap();
 
@@ -340,18 +341,18 @@ async fn originals_are_deleted_when_another_deploy_replaces_theirs() {
     let changed = with(SITE, "index.html", b"<p>new");
     owner.deploy_announced(&changed).await;
     owner.count("deploy_sources", read.len()).await;
-    let deleted = owner.sweep().await;
+    let deleted = owner.sweep_blobs().await;
     assert!(deleted.contains(&original("index.html")) && !deleted.contains(&original("s/a.css")));
 
     // A full zip releases all of them; a rollback those of its deploy.
     let last = owner.deploy_announced(SITE).await.0;
     owner.roll_back(&last).await;
     owner.count("deploy_sources", 0).await;
-    assert!(owner.sweep().await.is_superset(&read.map(original).into()));
+    assert!(owner.sweep_blobs().await.is_superset(&read.map(original).into()));
     owner.deploy_announced(SITE).await;
     owner.deploy(SITE).await;
     owner.count("deploy_sources", 0).await;
-    assert!(owner.sweep().await.is_superset(&read.map(original).into()));
+    assert!(owner.sweep_blobs().await.is_superset(&read.map(original).into()));
     assert!(owner.file("s/a.css").await.unwrap().contains("http"), "what is served stays");
 }
 
@@ -377,6 +378,7 @@ async fn asking_creates_no_deploy_and_announcements_are_bounded() {
         (json!({"a.js": {"sha256": "0f", "sizeBytes": 1}}), "files.a.js.sha256"),
         (json!({"a.js": {"sha256": "0f".repeat(32)}}), "files.a.js.sizeBytes"),
         (json!({"../a.js": sized(1)["a.js"]}), "files.../a.js"),
+        (json!({"a.js": sized(1)["a.js"], "./a.js": sized(1)["a.js"]}), "files../a.js"),
         (json!({"a\0.js": sized(1)["a.js"]}), "files.a.js"),
     ] {
         let body = json!({"sizeBytes": 0, "files": files});
@@ -389,6 +391,14 @@ async fn asking_creates_no_deploy_and_announcements_are_bounded() {
     }
     let (status, problem) = owner.send(Method::POST, "/api/deploy", json!({"sizeBytes": 0})).await;
     assert_eq!((status, &problem["fieldErrors"][0]["field"]), (StatusCode::BAD_REQUEST, &json!("sizeBytes")));
+
+    let file = sized(1)["a.js"].to_string();
+    let twice = format!(r#"{{"sizeBytes": 0, "files": {{"a.js": {file}, "a.js": {file}}}}}"#);
+    let request = Request::post("/api/deploy")
+        .header("authorization", format!("Bearer {}", owner.key))
+        .header("content-type", "application/json");
+    let (status, _, problem) = owner.api.exchange(request.body(Body::from(twice)).unwrap()).await;
+    assert_eq!((status, &problem["fieldErrors"][0]["code"]), (StatusCode::BAD_REQUEST, &json!("duplicate")));
 
     // On a paid plan, the most files with long paths fit into a request.
     owner.api.set_plan(owner.id, Plan::Pro).await;

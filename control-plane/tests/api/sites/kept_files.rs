@@ -48,7 +48,7 @@ impl Owner {
     }
 
     /// Deletes expired files, as the job does.
-    async fn sweep(&self) -> DeletedFiles {
+    async fn sweep_kept_files(&self) -> DeletedFiles {
         let filter = Filter { expired_at: Some(Clock::system().now()), ..Filter::default() };
         let mut tx = self.api.begin().await;
         store::usage::lock(&mut tx, self.id).await.unwrap();
@@ -88,7 +88,7 @@ async fn an_open_tab_loads_the_script_of_the_deploy_before_for_a_day() {
 
     owner.pass_a_day().await;
     assert_eq!(owner.files([FIRST, SECOND, THIRD]).await, [None, None, some("3")], "before they are deleted");
-    let deleted = owner.sweep().await;
+    let deleted = owner.sweep_kept_files().await;
     assert_eq!((deleted.bytes, deleted.blobs.len()), (9, 2));
     assert_eq!(owner.stored_bytes().await, 1);
 
@@ -157,11 +157,11 @@ async fn a_rollback_does_not_resurrect_files_that_expired() {
     assert_eq!(owner.files([FIRST, SECOND, THIRD]).await, [None, some("second"), some("3")]);
     assert_eq!(owner.stored_bytes().await, 7);
     owner.pass_a_day().await;
-    assert_eq!(owner.sweep().await.bytes, 1);
+    assert_eq!(owner.sweep_kept_files().await.bytes, 1);
     assert_eq!(owner.stored_bytes().await, 6);
     let fourth = owner.deploy(&[("index.html", b"z")]).await;
     owner.pass_a_day().await;
-    owner.sweep().await;
+    owner.sweep_kept_files().await;
     owner.roll_back(&fourth).await;
     assert_eq!(owner.files([FIRST, SECOND, THIRD]).await, [None, some("second"), None]);
     assert_eq!(owner.stored_bytes().await, 6);

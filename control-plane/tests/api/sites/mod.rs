@@ -6,6 +6,8 @@ mod deploy_limits;
 mod deploys;
 mod kept_files;
 mod owner;
+mod preview_limits;
+mod previews;
 mod publish_lock;
 mod site_rules;
 mod static_sites;

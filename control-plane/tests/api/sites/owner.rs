@@ -66,6 +66,26 @@ impl Owner {
         self.send(Method::POST, &format!("/api/deploy/{id}/process"), body).await
     }
 
+    /// Deploys a preview and returns the response.
+    pub(super) async fn preview(&self, files: &[(&str, &[u8])]) -> Value {
+        let id = self.uploaded(&zip_of(files)).await;
+        let (status, done) = self.process_with(&id, json!({"publish": false})).await;
+        assert_eq!(status, StatusCode::CREATED, "{done}");
+        done
+    }
+
+    /// Makes a preview live.
+    pub(super) async fn publish(&self, preview: &Value) -> (StatusCode, Value) {
+        let id = preview["deployId"].as_str().unwrap();
+        self.send(Method::POST, &format!("/api/deploy/{id}/publish"), Value::Null).await
+    }
+
+    /// The state of a deploy.
+    pub(super) async fn deploy_state(&self, deployed: &Value) -> Value {
+        let id = deployed["deployId"].as_str().unwrap();
+        self.send(Method::GET, &format!("/api/deploy/{id}"), Value::Null).await.1
+    }
+
     pub(super) async fn roll_back(&self, deployed: &Value) {
         let id = deployed["deployId"].as_str().unwrap();
         let (status, rolled_back) =

@@ -54,7 +54,7 @@ impl AnswerCache {
     /// Returns the cached answer at a path as sent, if that is how the cache writes addresses.
     pub(crate) fn peek(&self, site: &Site, path: &str, now: Instant) -> Option<CachedAnswer> {
         let target = Target::Address(path);
-        let key = AnswerRef { subdomain_id: site.subdomain_id, target, base_url: None };
+        let key = AnswerRef { content_id: site.content_id(), target, base_url: None };
         self.answers.peek(&key, now).filter(|cached| cached.is_of(site))
     }
 
@@ -94,12 +94,12 @@ impl AnswerCache {
         query: &str,
     ) -> Result<(Served<CachedAnswer>, AnswerKey), ReadError> {
         let address = request.address();
-        let key = AnswerKey::new(site.subdomain_id, Target::Address(&address));
+        let key = AnswerKey::new(site.content_id(), Target::Address(&address));
         let mut found = self.get(site, &key, || self.load_address(site, request, None, &key)).await?;
         match &mut found.value.answer {
             Answer::ByQuery => {
                 let address = format!("{address}?{query}");
-                let key = AnswerKey::new(site.subdomain_id, Target::Address(&address));
+                let key = AnswerKey::new(site.content_id(), Target::Address(&address));
                 let load = || self.load_address(site, request, Some(query), &key);
                 let found = self.get(site, &key, load).await?;
                 return Ok((found, key));
@@ -129,7 +129,7 @@ impl AnswerCache {
     }
 
     async fn content(&self, site: &Site, target: Target<&str>) -> Result<Served<CachedAnswer>, ReadError> {
-        let key = AnswerKey::new(site.subdomain_id, target);
+        let key = AnswerKey::new(site.content_id(), target);
         self.get(site, &key, || self.load_content(site, target, &key)).await
     }
 
@@ -190,7 +190,7 @@ impl AnswerCache {
     ) -> Result<RenderedPage, Busy> {
         let key = AnswerKey {
             base_url: Some(base_url.into()),
-            ..AnswerKey::new(site.subdomain_id, Target::Slug(slug))
+            ..AnswerKey::new(site.content_id(), Target::Slug(slug))
         };
         let cached = self.answers.peek(&key, Instant::now()).and_then(CachedAnswer::page);
         if let Some(rewritten) = cached.filter(|cached| cached.is_rewritten_from(page)) {
@@ -211,7 +211,7 @@ impl AnswerCache {
             let rewritten = match last {
                 Some(last) => last,
                 None => {
-                    let tenant = Tenant::Site(key.subdomain_id);
+                    let tenant = Tenant::Site(site.subdomain_id);
                     let rewrite = move || source.with_base_url(&base_url);
                     self.loader.cpu.run(tenant, page.len(), rewrite).await?
                 }
@@ -233,7 +233,7 @@ impl AnswerCache {
         }
         let (answers, compressor, page) = (self.answers.clone(), self.compressor.clone(), page.clone());
         tokio::spawn(async move {
-            let Some(_permit) = compressor.acquire(key.subdomain_id).await else { return };
+            let Some(_permit) = compressor.acquire(key.content_id).await else { return };
             let is_page =
                 |cached: &CachedAnswer| matches!(&cached.answer, Answer::Page(other) if other.is_same(&page));
             // Meanwhile the version may have been replaced or evicted.
@@ -251,7 +251,7 @@ impl AnswerCache {
     /// Caches a page at an address without a query.
     #[cfg(test)]
     pub(crate) async fn insert(&self, site: &Site, address: &str, page: RenderedPage) {
-        let key = AnswerKey::new(site.subdomain_id, Target::Address(address));
+        let key = AnswerKey::new(site.content_id(), Target::Address(address));
         let cached = CachedAnswer::new(site, Answer::Page(page), 200);
         let load = std::future::ready(Ok::<_, ReadError>(cached));
         self.answers.get(&key, Instant::now(), load).await.unwrap();
@@ -282,7 +282,7 @@ mod tests {
     }
 
     fn key_of(site: &Site, address: &str) -> AnswerKey {
-        AnswerKey::new(site.subdomain_id, Target::Address(address))
+        AnswerKey::new(site.content_id(), Target::Address(address))
     }
 
     fn large_page(id: u128, text: &str) -> RenderedPage {
@@ -335,7 +335,7 @@ mod tests {
         let (cache, site) = (cache(), site(1));
         let page = large_page(1, "one");
         let slug = Target::Slug("large");
-        let key = AnswerKey { base_url: Some(URL.into()), ..AnswerKey::new(site.subdomain_id, slug) };
+        let key = AnswerKey { base_url: Some(URL.into()), ..AnswerKey::new(site.content_id(), slug) };
         let mut cancelled = Box::pin(cache.at_base_url(&page, (&site, "large"), URL));
         assert!(futures::poll!(cancelled.as_mut()).is_pending());
         drop(cancelled);

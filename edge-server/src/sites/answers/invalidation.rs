@@ -18,7 +18,8 @@ impl AnswerCache {
         let contents = [Some(Target::Slug(slug)), path.map(Target::Path)].into_iter().flatten();
         let mut was_cached = false;
         for target in addresses.iter().map(|address| Target::Address(address.as_str())).chain(contents) {
-            let cached = self.answers.peek_stale(&AnswerRef { subdomain_id, target, base_url: None });
+            let cached =
+                self.answers.peek_stale(&AnswerRef { content_id: subdomain_id, target, base_url: None });
             was_cached |= cached.is_some_and(|cached| is_page(&cached, target, (slug, path)));
             self.answers.remove(&AnswerKey::new(subdomain_id, target));
         }
@@ -28,19 +29,19 @@ impl AnswerCache {
             path.is_some_and(address::is_fallback) || self.ruled_sites.contains(subdomain_id);
         if !was_cached && may_answer_others {
             self.answers.remove_where(|key, cached| {
-                key.subdomain_id == subdomain_id && !matches!(cached.answer, Answer::Page(_))
+                key.content_id == subdomain_id && !matches!(cached.answer, Answer::Page(_))
             });
         }
     }
 
-    /// Invalidates all answers of a site.
+    /// Invalidates all answers of a live site. Those of a preview never change.
     pub(crate) fn invalidate_site(&self, subdomain_id: Uuid) {
-        self.answers.invalidate_where(|key, _| key.subdomain_id == subdomain_id);
+        self.answers.invalidate_where(|key, _| key.content_id == subdomain_id);
     }
 
     /// Removes all answers of a site: they must not be served stale.
     pub(crate) fn remove_site(&self, subdomain_id: Uuid) {
-        self.answers.remove_where(|key, _| key.subdomain_id == subdomain_id);
+        self.answers.remove_where(|key, _| key.content_id == subdomain_id);
     }
 
     /// Limits the age of entries while no signals arrive; `None` lifts the limit.

@@ -118,7 +118,8 @@ impl Loader {
         documents: &[String],
     ) -> Result<Found, ReadError> {
         let slugs: Vec<String> = [&slugs.own, &slugs.canonical].into_iter().flatten().cloned().collect();
-        let Site { subdomain_id, deploy_id, .. } = *site;
+        let Site { subdomain_id, is_preview, deploy_id, .. } = *site;
+        let subdomain_id = (!is_preview).then_some(subdomain_id);
         let now = self.clock.now();
         let lookup = Lookup { subdomain_id, deploy_id, paths, slugs: &slugs, documents, now };
         self.lookups

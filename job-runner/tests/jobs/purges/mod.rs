@@ -3,4 +3,5 @@
 mod blobs;
 mod coverage;
 mod kept_files;
+mod previews;
 mod trials;

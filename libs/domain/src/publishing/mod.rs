@@ -6,6 +6,7 @@ pub mod domains;
 pub mod entries;
 pub mod media;
 pub mod pages;
+pub mod previews;
 pub mod rendering;
 pub mod static_sites;
 pub mod subdomains;

@@ -137,7 +137,7 @@ pub async fn is_verified(conn: &mut Conn, host: &str) -> Result<bool, Error> {
 pub async fn find_site_by_domain(conn: &mut Conn, domain: &str) -> Result<Option<StoredSite>, Error> {
     let site = query_as!(
         StoredSite,
-        r#"select d.subdomain_id, a.claimed_at is not null as "claimed!",
+        r#"select d.subdomain_id, a.claimed_at is not null as "claimed!", false as "is_preview!",
                   a.suspended_at is not null as "suspended!", null::text as moved_to,
                   p.id as "deploy_id?", p.rules::text as rules
            from domains d join accounts a on a.id = d.account_id

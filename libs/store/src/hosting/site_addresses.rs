@@ -13,7 +13,8 @@ use crate::{Conn, Error, blobs};
 /// The pages and files to look up.
 #[derive(Debug, Clone, Copy)]
 pub struct Lookup<'a> {
-    pub subdomain_id: Uuid,
+    /// The subdomain with the pages and the tracker; a preview has none.
+    pub subdomain_id: Option<Uuid>,
     /// The deploy with the site's files.
     pub deploy_id: Option<Uuid>,
     /// Paths of files, and of pages that show a file.

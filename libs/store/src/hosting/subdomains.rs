@@ -25,12 +25,21 @@ pub struct Site {
     pub suspended: bool,
     /// Its current name, if it was found by a former one.
     pub moved_to: Option<String>,
+    /// Whether this is a preview, which serves only the files of its deploy.
+    pub is_preview: bool,
     /// The deploy that it serves its files from.
     pub deploy_id: Option<Uuid>,
     /// The rules of that deploy.
     pub rules: SiteRules,
     /// Size of the rules as stored.
     pub rules_bytes: usize,
+}
+
+impl Site {
+    /// Returns the id of what the site shows: a preview shows nothing of the live site of its subdomain.
+    pub fn content_id(&self) -> Uuid {
+        self.deploy_id.filter(|_| self.is_preview).unwrap_or(self.subdomain_id)
+    }
 }
 
 /// A site as it is stored, with the rules of its deploy as text. To parse thousands of them takes milliseconds.
@@ -40,6 +49,7 @@ pub struct StoredSite {
     pub(crate) claimed: bool,
     pub(crate) suspended: bool,
     pub(crate) moved_to: Option<String>,
+    pub(crate) is_preview: bool,
     pub(crate) deploy_id: Option<Uuid>,
     pub(crate) rules: Option<String>,
 }
@@ -53,7 +63,7 @@ impl StoredSite {
     /// Returns the site with parsed rules.
     pub fn parse(self) -> Site {
         let rules_bytes = self.rules_bytes();
-        let Self { subdomain_id, claimed, suspended, moved_to, deploy_id, rules } = self;
+        let Self { subdomain_id, claimed, suspended, moved_to, is_preview, deploy_id, rules } = self;
         let rules = rules.map(|text| serde_json::from_str(&text)).transpose();
         // Files are served all the same: an earlier version may have accepted a rule that this one does not.
         let rules = rules.unwrap_or_else(|error| {
@@ -65,6 +75,7 @@ impl StoredSite {
             claimed,
             suspended,
             moved_to,
+            is_preview,
             deploy_id,
             rules: rules.unwrap_or_default(),
             rules_bytes,
@@ -119,7 +130,7 @@ pub async fn find_site_by_name(
 ) -> Result<Option<StoredSite>, Error> {
     let site = query_as!(
         StoredSite,
-        r#"select s.id as subdomain_id, a.claimed_at is not null as "claimed!",
+        r#"select s.id as subdomain_id, a.claimed_at is not null as "claimed!", false as "is_preview!",
                   a.suspended_at is not null as "suspended!", nullif(s.name, $1) as moved_to,
                   d.id as "deploy_id?", d.rules::text as rules
            from subdomains s join accounts a on a.id = s.account_id

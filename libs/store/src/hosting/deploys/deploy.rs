@@ -3,9 +3,11 @@
 use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
+use domain::deploys::report::DeployStats;
 use domain::static_sites::SiteRules;
+use serde_json::Value;
 use sqlx::types::Json;
-use sqlx::{query, query_scalar};
+use sqlx::{query, query_as, query_scalar};
 use uuid::Uuid;
 
 use crate::{Conn, Error, blobs};
@@ -17,6 +19,10 @@ pub enum Status {
     Presigned,
     /// Its zip is uploaded, or all its announced files are stored already.
     Uploaded,
+    /// It is served at a host of its own and can be published.
+    Preview,
+    /// It was a preview and its files are deleted.
+    Expired,
     /// It is or was published.
     Processed,
     /// It was rolled back.
@@ -29,13 +35,22 @@ impl Status {
         match self {
             Self::Presigned => "presigned",
             Self::Uploaded => "uploaded",
+            Self::Preview => "preview",
+            Self::Expired => "expired",
             Self::Processed => "processed",
             Self::RolledBack => "rolled_back",
         }
     }
 
     fn parse(word: &str) -> Result<Self, Error> {
-        let all = [Self::Presigned, Self::Uploaded, Self::Processed, Self::RolledBack];
+        let all = [
+            Self::Presigned,
+            Self::Uploaded,
+            Self::Preview,
+            Self::Expired,
+            Self::Processed,
+            Self::RolledBack,
+        ];
         let unreadable = || Error::Unreadable { table: "deploys", column: "status", value: word.to_owned() };
         all.into_iter().find(|status| status.as_str() == word).ok_or_else(unreadable)
     }
@@ -45,9 +60,13 @@ impl Status {
 #[derive(Debug, Clone)]
 pub struct Deploy {
     pub id: Uuid,
-    /// The site it was published to.
+    /// The site it was published to, or is a preview of.
     pub subdomain_id: Option<Uuid>,
+    /// The name of that site's subdomain.
+    pub subdomain: Option<String>,
     pub status: Status,
+    /// Whether it is what its site serves.
+    pub is_live: bool,
     /// Row and digest of its zip, between upload and processing.
     pub zip: Option<(Uuid, [u8; 32])>,
     /// Size of its zip; zero without one.
@@ -64,8 +83,69 @@ pub struct Deploy {
     /// The deploy that it replaced.
     pub previous_id: Option<Uuid>,
     pub created_at: DateTime<Utc>,
+    /// The display name of the caller who created it.
+    pub created_by: Option<String>,
     /// When it was published.
     pub processed_at: Option<DateTime<Utc>>,
+    /// Its totals, once it is processed.
+    pub stats: Option<DeployStats>,
+    /// The token of a preview.
+    pub preview_token: Option<String>,
+    /// When a preview ends or ended.
+    pub preview_expires_at: Option<DateTime<Utc>>,
+}
+
+/// A row of a deploy.
+pub(super) struct DeployRow {
+    pub(super) id: Uuid,
+    pub(super) subdomain_id: Option<Uuid>,
+    pub(super) subdomain: Option<String>,
+    pub(super) status: String,
+    pub(super) is_live: bool,
+    pub(super) size_bytes: i64,
+    pub(super) has_manifest: bool,
+    pub(super) leased_until: Option<DateTime<Utc>>,
+    pub(super) files_done: i32,
+    pub(super) files_total: i32,
+    pub(super) has_files: bool,
+    pub(super) previous_id: Option<Uuid>,
+    pub(super) created_at: DateTime<Utc>,
+    pub(super) created_by: Option<String>,
+    pub(super) processed_at: Option<DateTime<Utc>>,
+    pub(super) stats: Option<Value>,
+    pub(super) preview_token: Option<String>,
+    pub(super) preview_expires_at: Option<DateTime<Utc>>,
+    pub(super) blob_id: Option<Uuid>,
+    pub(super) sha256: Option<Vec<u8>>,
+}
+
+impl TryFrom<DeployRow> for Deploy {
+    type Error = Error;
+
+    fn try_from(row: DeployRow) -> Result<Self, Error> {
+        let zip = row.blob_id.zip(row.sha256);
+        Ok(Self {
+            id: row.id,
+            subdomain_id: row.subdomain_id,
+            subdomain: row.subdomain,
+            status: Status::parse(&row.status)?,
+            is_live: row.is_live,
+            zip: zip.map(|(id, sha256)| blobs::digest(&sha256).map(|sha256| (id, sha256))).transpose()?,
+            size_bytes: row.size_bytes,
+            has_manifest: row.has_manifest,
+            leased_until: row.leased_until,
+            files_done: row.files_done,
+            files_total: row.files_total,
+            has_files: row.has_files,
+            previous_id: row.previous_id,
+            created_at: row.created_at,
+            created_by: row.created_by,
+            processed_at: row.processed_at,
+            stats: row.stats.and_then(|stats| serde_json::from_value(stats).ok()),
+            preview_token: row.preview_token,
+            preview_expires_at: row.preview_expires_at,
+        })
+    }
 }
 
 /// Inserts a deploy before its upload.
@@ -74,13 +154,15 @@ pub async fn insert_deploy(
     account_id: Uuid,
     id: Uuid,
     size_bytes: i64,
+    created_by: &str,
     now: DateTime<Utc>,
 ) -> Result<(), Error> {
     query!(
-        "insert into deploys (id, account_id, size_bytes, created_at) values ($1, $2, $3, $4)",
+        "insert into deploys (id, account_id, size_bytes, created_by, created_at) values ($1, $2, $3, $4, $5)",
         id,
         account_id,
         size_bytes,
+        created_by,
         now,
     )
     .execute(conn)
@@ -102,34 +184,20 @@ pub async fn count_open(conn: &mut Conn, account_id: Uuid) -> Result<i64, Error>
 
 /// Returns a deploy of the account.
 pub async fn find_deploy(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<Option<Deploy>, Error> {
-    let row = query!(
-        r#"select d.id, d.subdomain_id, d.status, d.size_bytes, d.leased_until, d.files_done, d.files_total,
-                  d.has_files, d.has_manifest, d.previous_id, d.created_at, d.processed_at, b.id as "blob_id?", b.sha256 as "sha256?"
-           from deploys d left join blobs b on b.id = d.blob_id where d.account_id = $1 and d.id = $2"#,
+    let row = query_as!(
+        DeployRow,
+        r#"select d.id, d.subdomain_id, s.name as "subdomain?", d.status, d.size_bytes, d.has_manifest, d.leased_until,
+                  d.files_done, d.files_total, d.has_files, d.previous_id, d.created_at, d.created_by, d.processed_at,
+                  d.stats, d.preview_token, d.preview_expires_at, b.id as "blob_id?", b.sha256 as "sha256?",
+                  exists (select from served_deploys v where v.deploy_id = d.id) as "is_live!"
+           from deploys d left join blobs b on b.id = d.blob_id left join subdomains s on s.id = d.subdomain_id
+           where d.account_id = $1 and d.id = $2"#,
         account_id,
         id,
     )
     .fetch_optional(conn)
     .await?;
-    row.map(|row| {
-        let zip = row.blob_id.zip(row.sha256);
-        Ok(Deploy {
-            id: row.id,
-            subdomain_id: row.subdomain_id,
-            status: Status::parse(&row.status)?,
-            zip: zip.map(|(id, sha256)| blobs::digest(&sha256).map(|sha256| (id, sha256))).transpose()?,
-            size_bytes: row.size_bytes,
-            has_manifest: row.has_manifest,
-            leased_until: row.leased_until,
-            files_done: row.files_done,
-            files_total: row.files_total,
-            has_files: row.has_files,
-            previous_id: row.previous_id,
-            created_at: row.created_at,
-            processed_at: row.processed_at,
-        })
-    })
-    .transpose()
+    row.map(Deploy::try_from).transpose()
 }
 
 /// Sets the uploaded zip of a deploy.
@@ -151,44 +219,54 @@ pub async fn update_uploaded(
     Ok(())
 }
 
-/// Leases an uploaded deploy for processing until `until`. Returns `false` if it is leased or already processed.
+/// Leases an uploaded deploy for processing, or a preview for its publication, until `until`. Returns `false` if it is
+/// leased, or no longer in this status.
 pub async fn lease_deploy(
     conn: &mut Conn,
     account_id: Uuid,
     id: Uuid,
+    status: Status,
     now: DateTime<Utc>,
     until: DateTime<Utc>,
 ) -> Result<bool, Error> {
     let leased = query_scalar!(
-        "update deploys set leased_until = $4, files_done = 0, files_total = 0
-         where account_id = $1 and id = $2 and status = 'uploaded'
+        "update deploys set leased_until = $4,
+                            files_done = case status when 'uploaded' then 0 else files_done end,
+                            files_total = case status when 'uploaded' then 0 else files_total end
+         where account_id = $1 and id = $2 and status = $5
            and (leased_until is null or leased_until <= $3) returning id",
         account_id,
         id,
         now,
         until,
+        status.as_str(),
     )
     .fetch_optional(conn)
     .await?;
     Ok(leased.is_some())
 }
 
-/// Updates progress and lease of a deploy; without `until` the lease ends.
+/// Updates progress and lease of a deploy that still has this status; without `until` the lease ends. The files of a preview
+/// are all done.
 pub async fn update_progress(
     conn: &mut Conn,
     account_id: Uuid,
     id: Uuid,
+    status: Status,
     until: Option<DateTime<Utc>>,
     (done, total): (i32, i32),
 ) -> Result<(), Error> {
     query!(
-        "update deploys set leased_until = $3, files_done = $4, files_total = $5
-         where account_id = $1 and id = $2 and status = 'uploaded'",
+        "update deploys set leased_until = $3,
+                            files_done = case status when 'uploaded' then $4 else files_done end,
+                            files_total = case status when 'uploaded' then $5 else files_total end
+         where account_id = $1 and id = $2 and status = $6",
         account_id,
         id,
         until,
         done,
         total,
+        status.as_str(),
     )
     .execute(conn)
     .await?;
@@ -199,6 +277,8 @@ pub async fn update_progress(
 #[derive(Debug)]
 pub struct FinishedDeploy<'a> {
     pub id: Uuid,
+    /// Its status before: uploaded, or a preview.
+    pub status: Status,
     /// The site it is published to.
     pub subdomain_id: Uuid,
     /// The deploy that it replaces.
@@ -209,7 +289,7 @@ pub struct FinishedDeploy<'a> {
     pub rules: &'a SiteRules,
 }
 
-/// Marks a deploy as published. The caller must release its zip. Returns `false` if it was not in the uploaded state.
+/// Marks a deploy as published. The caller must release its zip. Returns `false` if it is no longer in the status before.
 pub async fn finish_deploy(
     conn: &mut Conn,
     account_id: Uuid,
@@ -219,8 +299,9 @@ pub async fn finish_deploy(
     let rules = (!deploy.rules.is_empty()).then_some(Json(deploy.rules));
     let finished = query_scalar!(
         "update deploys set status = 'processed', subdomain_id = $3, previous_id = $4, processed_at = $5,
-                            blob_id = null, leased_until = null, files_done = $6, files_total = $6, rules = $7
-         where account_id = $1 and id = $2 and status = 'uploaded' returning id",
+                            blob_id = null, leased_until = null, files_done = $6, files_total = $6, rules = $7,
+                            preview_token = null, preview_expires_at = null, preview_report = null
+         where account_id = $1 and id = $2 and status = $8 returning id",
         account_id,
         deploy.id,
         deploy.subdomain_id,
@@ -228,10 +309,29 @@ pub async fn finish_deploy(
         now,
         deploy.files,
         rules as _,
+        deploy.status.as_str(),
     )
     .fetch_optional(conn)
     .await?;
     Ok(finished.is_some())
+}
+
+/// Sets the totals of a deploy.
+pub async fn update_stats(
+    conn: &mut Conn,
+    account_id: Uuid,
+    id: Uuid,
+    stats: &DeployStats,
+) -> Result<(), Error> {
+    query!(
+        "update deploys set stats = $3 where account_id = $1 and id = $2",
+        account_id,
+        id,
+        Json(stats) as _,
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
 }
 
 /// Marks a deploy as rolled back.

@@ -19,6 +19,8 @@ pub struct DeployFile {
     pub by_content: bool,
     /// Why an HTML file is served without a page; `None` for other files.
     pub reason: Option<String>,
+    /// The title that an HTML file of a preview has as a page.
+    pub title: Option<String>,
 }
 
 /// The deploy that a site serves its files from.
@@ -98,10 +100,11 @@ pub async fn insert_files(
     let kinds: Vec<String> = files.iter().map(|file| file.content_type.clone()).collect();
     let by_content: Vec<bool> = files.iter().map(|file| file.by_content).collect();
     let reasons: Vec<Option<&str>> = files.iter().map(|file| file.reason.as_deref()).collect();
+    let titles: Vec<Option<&str>> = files.iter().map(|file| file.title.as_deref()).collect();
     query!(
-        "insert into deploy_files (deploy_id, path, blob_id, size_bytes, content_type, by_content, reason)
+        "insert into deploy_files (deploy_id, path, blob_id, size_bytes, content_type, by_content, reason, title)
          select d.id, f.* from deploys d,
-             unnest($3::text[], $4::uuid[], $5::bigint[], $6::text[], $7::boolean[], $8::text[]) f
+             unnest($3::text[], $4::uuid[], $5::bigint[], $6::text[], $7::boolean[], $8::text[], $9::text[]) f
          where d.account_id = $1 and d.id = $2",
         account_id,
         deploy_id,
@@ -111,6 +114,7 @@ pub async fn insert_files(
         &kinds,
         &by_content,
         &reasons as _,
+        &titles as _,
     )
     .execute(conn)
     .await?;
@@ -125,7 +129,7 @@ pub async fn list_files(
 ) -> Result<Vec<DeployFile>, Error> {
     let files = query_as!(
         DeployFile,
-        "select f.path, f.blob_id, f.size_bytes, f.content_type, f.by_content, f.reason
+        "select f.path, f.blob_id, f.size_bytes, f.content_type, f.by_content, f.reason, f.title
          from deploy_files f join deploys d on d.id = f.deploy_id
          where d.account_id = $1 and d.id = $2 and f.expires_at is null order by f.path",
         account_id,
@@ -146,7 +150,8 @@ pub async fn delete_old_files(
 ) -> Result<Vec<Uuid>, Error> {
     let old = query_scalar!(
         "update deploys set has_files = false where id in (
-             select id from deploys where account_id = $1 and subdomain_id = $2
+             select id from deploys
+             where account_id = $1 and subdomain_id = $2 and status in ('processed', 'rolled_back')
              order by processed_at desc, id desc offset $3)
            and has_files and id not in (select deploy_id from served_deploys) returning id",
         account_id,

@@ -2,8 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::io;
+use std::pin::pin;
 
 use blobs::Name;
+use bytes::Bytes;
 use domain::deploys::manifest::is_read;
 use futures::{StreamExt, TryStreamExt};
 use uuid::Uuid;
@@ -48,10 +50,8 @@ impl AnnouncedFiles {
             };
             (source.path, file)
         });
-        let spool = Spool::new().map_err(|error| failed_on_disk(&error))?;
-        let mut announced = Self { files: files.collect(), spool };
-        let read: Vec<(String, AnnouncedFile)> = announced
-            .files
+        let mut files: BTreeMap<String, AnnouncedFile> = files.collect();
+        let read: Vec<(String, AnnouncedFile)> = files
             .iter()
             .filter(|(path, file)| file.is_stored && is_read(path, file.size_bytes))
             .map(|(path, file)| (path.clone(), *file))
@@ -59,19 +59,19 @@ impl AnnouncedFiles {
         let downloads = read.into_iter().map(async |(path, file)| {
             let memory = app.deploy_admission.acquire_memory(file.size_bytes).await;
             let name = Name { account_id, sha256: file.sha256 };
-            let bytes: Vec<bytes::Bytes> =
-                app.blobs.read(name, 0..file.size_bytes).await?.try_collect().await?;
+            let bytes: Vec<Bytes> = app.blobs.read(name, 0..file.size_bytes).await?.try_collect().await?;
             Ok::<_, Problem>((path, bytes, memory))
         });
-        let mut downloads = futures::stream::iter(downloads).buffer_unordered(MAX_CONCURRENT);
+        let mut downloads = pin!(futures::stream::iter(downloads).buffer_unordered(MAX_CONCURRENT));
+        let mut spool = Spool::new().map_err(|error| failed_on_disk(&error))?;
         while let Some((path, bytes, _memory)) = downloads.try_next().await? {
-            let span = announced.spool.push(&bytes.concat()).map_err(|error| failed_on_disk(&error))?;
-            if let Some(file) = announced.files.get_mut(&path) {
+            let span;
+            (spool, span) = write(spool, bytes).await.map_err(|error| failed_on_disk(&error))?;
+            if let Some(file) = files.get_mut(&path) {
                 file.downloaded = Some(span);
             }
         }
-        drop(downloads);
-        Ok(announced)
+        Ok(Self { files, spool })
     }
 
     /// Returns the bytes of a downloaded file.
@@ -79,6 +79,15 @@ impl AnnouncedFiles {
         let span = file.downloaded.ok_or_else(|| io::Error::other("an announced file was not downloaded"))?;
         self.spool.read_blocking(span)
     }
+}
+
+/// Appends bytes to the spool, off the async threads.
+async fn write(mut spool: Spool, bytes: Vec<Bytes>) -> io::Result<(Spool, Span)> {
+    let written = tokio::task::spawn_blocking(move || {
+        let span = spool.push(&bytes.concat())?;
+        Ok((spool, span))
+    });
+    written.await.map_err(io::Error::other)?
 }
 
 fn failed_on_disk(error: &io::Error) -> Problem {

@@ -10,6 +10,7 @@ use domain::deploys::html::Rewritten;
 use domain::deploys::links::{Links, Target};
 use domain::deploys::manifest::is_style_sheet;
 use domain::static_sites::deploy_notes::Note;
+use domain::static_sites::hashed_names::content_hashed;
 use domain::static_sites::page_slugs::{ExistingPages, PlannedPage};
 use domain::static_sites::reasons::Reason;
 use domain::static_sites::root::RootError;
@@ -19,12 +20,12 @@ use domain::static_sites::{SiteRules, headers, redirects, site_path};
 use domain::{media, pages};
 use sha2::{Digest, Sha256};
 
-use super::Progress;
 use super::archive::ArchiveError;
 use super::rewrite::{MAX_MISSING, RewrittenSheet, rewrite_html, rewrite_sheet};
 use super::site_files::{Contents, FileLimits, SiteFiles, SiteSources};
-use super::site_state::SiteState;
 use super::spool::{Span, Spool};
+use crate::deploys::Progress;
+use crate::deploys::site_state::SiteState;
 
 /// A file of the site other than a page.
 #[derive(Debug)]
@@ -35,6 +36,8 @@ pub(crate) struct UnpackedFile {
     pub(crate) by_content: bool,
     /// Why it is HTML without a page.
     pub(crate) reason: Option<Reason>,
+    /// Its title, if it is HTML of a preview.
+    pub(crate) title: Option<String>,
     pub(crate) contents: Contents,
 }
 
@@ -100,6 +103,8 @@ pub(crate) struct UnpackOptions {
     pub(crate) root: Option<String>,
     /// Whether addresses without a file answer with `index.html`.
     pub(crate) spa: bool,
+    /// Whether the HTML of pages is stored like other files, with their titles.
+    pub(crate) is_preview: bool,
     /// The site before the deploy.
     pub(crate) site: SiteState,
     pub(crate) limits: FileLimits,
@@ -133,7 +138,9 @@ pub(crate) fn unpack(sources: SiteSources, options: UnpackOptions) -> Result<Unp
         missing: BTreeSet::new(),
     };
     let root = plan.root.clone();
-    let mut unpacker = Unpacker { files, root, options, stored_bytes: 0, targets: BTreeMap::new(), unpacked };
+    let hashed = content_hashed(plan.served()).into_iter().map(str::to_owned).collect();
+    let mut unpacker =
+        Unpacker { files, root, options, stored_bytes: 0, hashed, targets: BTreeMap::new(), unpacked };
     unpacker.check_storage(&plan)?;
     unpacker.read_rules(&plan)?;
     unpacker.report(&plan);
@@ -164,12 +171,20 @@ fn no_html(files: &SiteFiles) -> ArchiveError {
     })
 }
 
+/// Returns the title of a page: that of its document, or its slug.
+pub(crate) fn page_title(title: &str, slug: &str) -> String {
+    let title = if title.is_empty() { slug } else { title };
+    title.chars().take(pages::TITLE_CHARS_MAX).collect()
+}
+
 struct Unpacker {
     files: SiteFiles,
     root: String,
     options: UnpackOptions,
     /// Bytes of the files to store so far.
     stored_bytes: u64,
+    /// Paths with a content hash.
+    hashed: BTreeSet<String>,
     targets: BTreeMap<String, Target>,
     unpacked: UnpackedSite,
 }
@@ -178,7 +193,9 @@ impl Unpacker {
     /// Checks before the first file is stored that the plan has room for all of them.
     fn check_storage(&self, plan: &SitePlan) -> Result<(), UnpackError> {
         let mut bytes = 0;
-        for path in plan.files.iter().chain(plan.html.iter().map(|file| &file.path)) {
+        let pages = plan.pages.iter().filter(|_| self.options.is_preview).map(|page| &page.path);
+        let html = plan.html.iter().map(|file| &file.path);
+        for path in plan.files.iter().chain(html).chain(pages) {
             bytes += self.files.size_bytes(&self.in_zip(path))?;
         }
         if bytes > self.options.site.max_stored_bytes {
@@ -230,7 +247,8 @@ impl Unpacker {
     fn add_file(&mut self, path: String) -> Result<(), UnpackError> {
         let (sha256, contents) = self.copy(&path)?;
         let by_content = media::is_image_or_font(media::by_name(&path));
-        let target = if by_content {
+        // Browsers keep a file with a hash in its name anyway. By its own path, scripts and documents load it once.
+        let target = if by_content && !self.hashed.contains(&path) {
             let name = site_path::name_of(&path);
             Target::ByContent(self.options.addresses.asset_by_content(&hex::encode(sha256), name))
         } else {
@@ -251,7 +269,8 @@ impl Unpacker {
         let path = self.in_zip(path);
         if let Some((sha256, contents)) = self.files.original(&path, bytes, &mut self.unpacked.spool)? {
             let (content_type, by_content) = (media::by_name(&path), false);
-            let original = UnpackedFile { path, sha256, content_type, by_content, reason: None, contents };
+            let (reason, title) = (None, None);
+            let original = UnpackedFile { path, sha256, content_type, by_content, reason, title, contents };
             self.unpacked.originals.push(original);
         }
         Ok(())
@@ -291,10 +310,12 @@ impl Unpacker {
             Err(reason) => return self.add_unchanged_html(ListedFile { path, reason }),
         };
         self.retain(&path, &bytes)?;
-        let title = if title.is_empty() { &slug } else { &title };
-        let title: String = title.chars().take(pages::TITLE_CHARS_MAX).collect();
-        let html = self.unpacked.spool.push(html.as_bytes())?;
         self.report_missing(missing);
+        if self.options.is_preview {
+            return self.push_html(path, &html, &title, None);
+        }
+        let title = page_title(&title, &slug);
+        let html = self.unpacked.spool.push(html.as_bytes())?;
         self.unpacked.pages.push(BuiltPage { path, slug, title, html });
         self.options.progress.file_done();
         Ok(())
@@ -307,13 +328,13 @@ impl Unpacker {
             return self.add_unchanged_html(ListedFile { reason: Reason::TooLarge, ..file });
         };
         match rewrite_html(&file.path, &bytes, links) {
-            Ok(Rewritten { html, missing, .. }) => {
+            Ok(Rewritten { html, title, missing }) => {
                 if html.as_bytes() != bytes {
                     self.retain(&file.path, &bytes)?;
                 }
                 self.report_missing(missing);
                 self.unpacked.listed.push(file.clone());
-                self.push_bytes(file.path, html.as_bytes(), Some(file.reason))
+                self.push_html(file.path, &html, &title, Some(file.reason))
             }
             Err(reason) => self.add_unchanged_html(ListedFile { reason, ..file }),
         }
@@ -333,6 +354,21 @@ impl Unpacker {
     fn report_missing(&mut self, paths: BTreeSet<String>) {
         let remaining = MAX_MISSING.saturating_sub(self.unpacked.missing.len());
         self.unpacked.missing.extend(paths.into_iter().take(remaining));
+    }
+
+    /// Adds rewritten HTML as a file. That of a preview keeps its title, because it may become a page.
+    fn push_html(
+        &mut self,
+        path: String,
+        html: &str,
+        title: &str,
+        reason: Option<Reason>,
+    ) -> Result<(), UnpackError> {
+        self.push_bytes(path, html.as_bytes(), reason)?;
+        if let Some(file) = self.unpacked.files.last_mut().filter(|_| self.options.is_preview) {
+            file.title = Some(page_title(title, "")).filter(|title| !title.is_empty());
+        }
+        Ok(())
     }
 
     fn push_bytes(&mut self, path: String, bytes: &[u8], reason: Option<Reason>) -> Result<(), UnpackError> {
@@ -355,7 +391,9 @@ impl Unpacker {
             return Err(UnpackError::StorageExceeded(self.stored_bytes));
         }
         let content_type = media::by_name(&path);
-        self.unpacked.files.push(UnpackedFile { path, sha256, content_type, by_content, reason, contents });
+        let title = None;
+        let file = UnpackedFile { path, sha256, content_type, by_content, reason, title, contents };
+        self.unpacked.files.push(file);
         Ok(())
     }
 }

@@ -2,7 +2,7 @@
 //! deploy announced. Reading blocks the thread.
 
 use std::fs::File;
-use std::io::{self, Write};
+use std::io;
 
 use domain::deploys::manifest::needs_bytes;
 use domain::static_sites::site_plan::ZipFile;
@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 
 use super::announced::{AnnouncedFile, AnnouncedFiles};
 use super::archive::{Archive, ArchiveError};
-use super::spool::{Span, Spool};
+use super::spool::{Digesting, Span, Spool};
 
 /// Where the bytes of a file are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -183,22 +183,4 @@ fn check_digest(path: &str, file: AnnouncedFile, sha256: [u8; 32]) -> Result<(),
         return Ok(());
     }
     Err(ArchiveError::entry(path, "its bytes differ from the `sha256` that was announced"))
-}
-
-/// Digests bytes as they are written.
-struct Digesting<W> {
-    sha256: Sha256,
-    output: W,
-}
-
-impl<W: Write> Write for Digesting<W> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let written = self.output.write(bytes)?;
-        self.sha256.update(&bytes[..written]);
-        Ok(written)
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.output.flush()
-    }
 }

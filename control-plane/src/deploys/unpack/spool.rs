@@ -5,6 +5,8 @@ use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
+use sha2::{Digest, Sha256};
+
 /// A part of a [`Spool`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Span {
@@ -73,5 +75,23 @@ impl Write for Spool {
 
     fn flush(&mut self) -> io::Result<()> {
         self.file.flush()
+    }
+}
+
+/// Digests bytes as they are written.
+pub(crate) struct Digesting<W> {
+    pub(crate) sha256: Sha256,
+    pub(crate) output: W,
+}
+
+impl<W: Write> Write for Digesting<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.output.write(bytes)?;
+        self.sha256.update(&bytes[..written]);
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.output.flush()
     }
 }

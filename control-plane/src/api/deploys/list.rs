@@ -1,0 +1,38 @@
+//! The deploys of an account.
+
+use axum::extract::State;
+use domain::scopes::Resource;
+use schemars::JsonSchema;
+use serde::Serialize;
+use uuid::Uuid;
+use web::{PaginationQuery, Problem, Query, Reply};
+
+use super::DeployListResponse;
+use super::read::DeployState;
+use crate::App;
+use crate::call::{Call, scope};
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ListedDeploy {
+    /// Id of the deploy.
+    deploy_id: Uuid,
+    #[serde(flatten)]
+    state: DeployState,
+}
+
+pub(super) async fn list(
+    call: Call<scope::DeploysRead>,
+    State(app): State<App>,
+    Query(pagination): Query<PaginationQuery>,
+) -> Result<Reply<DeployListResponse>, Problem> {
+    call.check_whole_account(Resource::Deploys)?;
+    let filter = call.list_filter(Resource::Subdomains, &pagination)?;
+    let mut conn = store::acquire(&app.db).await?;
+    let rows = store::deploys::list_deploys(&mut conn, call.account_id, &filter).await?;
+    let now = call.now;
+    Ok(call.list(rows, filter.limit, |deploy| ListedDeploy {
+        deploy_id: deploy.id,
+        state: DeployState::new(&app, deploy, now),
+    }))
+}
