@@ -7,6 +7,7 @@ mod early_refusals;
 mod expired_trials;
 mod faults;
 mod local_runner;
+mod previews;
 mod publishing;
 mod retries;
 mod story;

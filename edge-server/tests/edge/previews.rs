@@ -13,6 +13,9 @@ const HTML: &str = "text/html";
 const TOKEN: &str = "mzxw6ytbmzxw6ytb";
 const SCRIPT: &[u8] = b"console.log('a script that is long enough to be sent compressed')";
 
+/// Method, path and headers of a request, and the status of its response.
+type Sent<'a> = (Method, &'a str, Vec<(&'a str, &'a str)>, u16);
+
 fn status_and_text(response: &TestResponse) -> (u16, String) {
     (response.status.as_u16(), response.text().to_owned())
 }
@@ -97,9 +100,6 @@ async fn a_preview_shows_its_own_files_by_the_rules_of_a_live_site() {
     assert_eq!(hashed.header("referrer-policy"), "no-referrer");
 }
 
-/// Method, path and headers of a request, and the status of its response.
-type ExpectedStatus<'a> = (Method, &'a str, Vec<(&'a str, &'a str)>, u16);
-
 #[tokio::test]
 async fn every_response_of_a_preview_forbids_search_engines_to_index_it() {
     let edge = Edge::start().await;
@@ -107,7 +107,7 @@ async fn every_response_of_a_preview_forbids_search_engines_to_index_it() {
     let etag = edge.visitor.get(&host, "/same.txt").await.header("etag").to_owned();
     let page_etag = edge.visitor.get(&host, "/").await.header("etag").to_owned();
     let get = Method::GET;
-    let requests: Vec<ExpectedStatus<'_>> = vec![
+    let requests: Vec<Sent<'_>> = vec![
         (get.clone(), "/", vec![], 200),
         (get.clone(), "/about", vec![], 200),
         (get.clone(), "/shown/x", vec![], 200),

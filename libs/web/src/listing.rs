@@ -73,9 +73,9 @@ pub trait ListResponse {
 /// Declares the body of a list: its rows under the noun's plural, and the fields of [`PageInfo`].
 #[macro_export]
 macro_rules! list_response {
-    ($name:ident { $rows:ident: $view:ty }) => {
+    ($visibility:vis $name:ident { $rows:ident: $view:ty }) => {
         #[derive(Debug, serde::Serialize, schemars::JsonSchema)]
-        struct $name {
+        $visibility struct $name {
             #[doc = concat!("The ", stringify!($rows), " on this page of the list.")]
             $rows: Vec<$view>,
             #[serde(flatten)]

@@ -7,11 +7,11 @@ use serde::Serialize;
 use uuid::Uuid;
 use web::{PaginationQuery, Problem, Query, Reply};
 
-use super::DeployListResponse;
 use super::read::DeployState;
 use crate::App;
 use crate::call::{Call, scope};
 
+/// A deploy in the list.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct ListedDeploy {
@@ -20,6 +20,8 @@ pub(super) struct ListedDeploy {
     #[serde(flatten)]
     state: DeployState,
 }
+
+web::list_response!(pub(super) DeployListResponse { deploys: ListedDeploy });
 
 pub(super) async fn list(
     call: Call<scope::DeploysRead>,

@@ -11,8 +11,6 @@ mod rollback;
 
 use crate::App;
 
-web::list_response!(DeployListResponse { deploys: list::ListedDeploy });
-
 pub(super) fn resource() -> web::Resource<App> {
     web::Resource::new("deploys")
         .get("/api/deploy", list::list, "List deploys, newest first")
