@@ -177,7 +177,7 @@ fn changed_meanwhile() -> Problem {
         Code::Conflict,
         "pages were created or deleted while this deploy was processed; nothing was published",
     )
-    .hint("process it again")
+    .hint("try again; the plan of the pages is made anew")
 }
 
 /// Checks that the caller's restrictions allow updating the known pages, taking the paths of the moved ones, and

@@ -5,6 +5,7 @@ use blobs::Name;
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::deploys::kept_files::OldFiles;
 use domain::deploys::report::DeployStats;
+use domain::scopes::Resource;
 use domain::static_sites::deploy_notes::Note;
 use domain::static_sites::site_path;
 use domain::static_sites::site_plan::ListedFile;
@@ -164,6 +165,8 @@ async fn process_deploy(
     let subdomain = call.subdomain(&mut conn, request.subdomain_id).await?;
     check_ready(&deploy)?;
     if !request.publish {
+        // The HTML of a preview has no pages, which a key could be restricted to.
+        call.check_new(Resource::Pages)?;
         deploys::check_room(&app, &call, &mut conn).await?;
     }
     drop(conn);

@@ -82,6 +82,29 @@ async fn a_preview_of_another_account_is_not_found() {
 }
 
 #[tokio::test]
+async fn a_key_restricted_to_pages_makes_no_preview_and_publishes_none_with_other_pages() {
+    let owner = Owner::with_plan(Plan::Pro).await;
+    let live = owner.deploy(&FILES).await;
+    let body = json!({"label": "k", "resourceIds": {"pages": [live["pages"][0]["id"]]}});
+    let (_, restricted) = owner.send(Method::POST, "/api/keys", body).await;
+    let key = restricted["key"].as_str();
+    let send = async |path: String, body: Value| {
+        let (status, problem) = owner.api.send(Method::POST, &path, key, &body).await;
+        (status, problem["code"].as_str().unwrap_or_default().to_owned())
+    };
+    let forbidden = (StatusCode::FORBIDDEN, "insufficient_scope".to_owned());
+    let id = owner.uploaded(&zip_of(&[("secret.html", b"phishing")])).await;
+    assert_eq!(send(format!("/api/deploy/{id}/process"), json!({"publish": false})).await, forbidden);
+    let (same, other) = (owner.preview(&FILES).await, owner.preview(&[("other.html", b"x")]).await);
+    let publish = |preview: &Value| format!("/api/deploy/{}/publish", preview["deployId"].as_str().unwrap());
+    assert_eq!(send(publish(&other), Value::Null).await, forbidden);
+    assert_eq!(owner.deploy_state(&other).await["status"], "preview", "it can be published by another key");
+    assert_eq!(owner.pages().await.len(), 1);
+    assert_eq!(send(publish(&same), Value::Null).await.0, StatusCode::OK);
+    assert_eq!(owner.publish(&other).await.0, StatusCode::OK);
+}
+
+#[tokio::test]
 async fn deploys_are_listed_newest_first_a_page_at_a_time() {
     let owner = Owner::with_plan(Plan::Pro).await;
     let mut ids = Vec::new();
