@@ -19,8 +19,8 @@ pub(super) fn resource() -> web::Resource<App> {
         .post("/api/deploy/{id}/publish", publish::publish, "Make a preview live")
         .post("/api/deploy/{id}/rollback", rollback::rollback, "Roll a site back to before its latest deploy")
         .extension()
+        .body_limit(super::MAX_BODY_BYTES)
         .post("/api/deploy", create::create, "Create a deploy and get a URL to upload its zip to")
-        // The operations before it take no body, or a short one.
         .body_limit(create::MAX_BODY_BYTES)
         .post(
             "/api/deploy/{id}/process",
