@@ -101,7 +101,7 @@ pub(crate) async fn find(state: &EdgeState, request: &PageRequest<'_>, accepted:
     match find_answer(state, &site, &path, request.query).await.ok()? {
         FoundAnswer::Page(page, 200) => Some(Found::Page(page)),
         FoundAnswer::File(file, 200, headers) => {
-            let body = state.file_bodies.find(&file, accepted).await?;
+            let body = state.file_bodies.find_small(&file, accepted).await?;
             Some(Found::File(FoundFile { file, headers, body }))
         }
         _ => None,

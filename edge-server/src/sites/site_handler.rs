@@ -15,9 +15,11 @@ use http::uri::PathAndQuery;
 use http::{HeaderValue, Method, StatusCode, header};
 use store::subdomains::Site;
 
+use super::answers::address_headers::AddressHeaders;
 use super::classify_host::SiteHost;
 use super::error_responses::{lookup_failed, method_not_allowed, not_found};
 use super::files::found_file::FoundFile;
+use super::files::site_file::SiteFile;
 use super::files::site_files;
 use super::header_templates::NOINDEX;
 use super::page_lookup::{Found, FoundAnswer, find_answer, find_site, respond};
@@ -42,9 +44,12 @@ pub(crate) async fn serve(state: &EdgeState, host: SiteHost<'_>, request: Reques
         _ => read(state, host, &request.into_parts().0).await,
     }
     .unwrap_or_else(|instead| instead);
+    let is_not_modified = response.status() == StatusCode::NOT_MODIFIED;
     let headers = response.headers_mut();
     headers.entry(contract::edge::REQUEST_ID).or_insert(id);
-    headers.entry(header::X_CONTENT_TYPE_OPTIONS).or_insert(HeaderValue::from_static("nosniff"));
+    if !is_not_modified {
+        headers.entry(header::X_CONTENT_TYPE_OPTIONS).or_insert(HeaderValue::from_static("nosniff"));
+    }
     if matches!(host, SiteHost::Preview(_)) {
         headers.entry("x-robots-tag").or_insert(HeaderValue::from_static(NOINDEX));
     }
@@ -81,22 +86,33 @@ async fn read(state: &EdgeState, host: SiteHost<'_>, request: &Parts) -> Result<
         FoundAnswer::Page(page, _) => {
             Ok(respond(state, &Found::Page(page), is_get, &request.headers).map(Body::new))
         }
-        FoundAnswer::File(file, 200, headers) if !request.headers.contains_key(header::RANGE) => {
-            let accepted = Accepted::from_headers(&request.headers);
-            match state.file_bodies.find(&file, accepted).await {
-                Some(body) => {
-                    let found = Found::File(FoundFile { file, headers, body });
-                    Ok(respond(state, &found, is_get, &request.headers).map(Body::new))
-                }
-                None => Ok(site_files::respond(&state.file_bodies, &file, 200, headers, request).await),
-            }
-        }
-        FoundAnswer::File(file, status, set) => {
-            Ok(site_files::respond(&state.file_bodies, &file, status, set, request).await)
+        FoundAnswer::File(file, 200, headers) => Ok(with_file(state, file, headers, request).await),
+        FoundAnswer::File(file, _, headers) => {
+            Ok(site_files::respond_not_found(&state.file_bodies, &file, headers.as_deref(), request).await)
         }
         FoundAnswer::Redirect(location, status) => Ok(redirect_on_site(&location, status)),
         FoundAnswer::NotFound => generated(state, host, &site, &path, request).await,
     }
+}
+
+/// Returns the response with a file: from memory, if it is not too large and no range of it is requested.
+async fn with_file(
+    state: &EdgeState,
+    file: Arc<SiteFile>,
+    headers: Option<Arc<AddressHeaders>>,
+    request: &Parts,
+) -> Response {
+    let is_get = request.method == Method::GET;
+    let has_range = is_get && request.headers.contains_key(header::RANGE);
+    let body = match has_range {
+        true => None,
+        false => state.file_bodies.find(&file, Accepted::from_headers(&request.headers)).await,
+    };
+    let Some(body) = body else {
+        return site_files::respond(&state.file_bodies, &file, headers.as_deref(), request).await;
+    };
+    let found = Found::File(FoundFile { file, headers, body });
+    respond(state, &found, is_get, &request.headers).map(Body::new)
 }
 
 /// Answers with what is generated for a site without a file or page at the path.

@@ -67,7 +67,7 @@ impl Answer {
         match self {
             Self::Page(page) => page.weight_bytes(),
             Self::File(file) => {
-                let FoundFile { path, file } = &file.found;
+                let FoundFile { path, file, .. } = &file.found;
                 256 + path.len() + file.filename.len() + file.content_type.len()
             }
             Self::Alias(target) => target.text().len(),

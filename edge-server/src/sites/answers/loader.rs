@@ -5,7 +5,6 @@ use std::sync::Arc;
 use blobs::{Blobs, Name};
 use domain::Transient;
 use domain::static_sites::address::{self, PageSlugs};
-use domain::static_sites::hashed_names;
 use domain::static_sites::resolution::{PageAt, Resolution};
 use domain::static_sites::site_path::RequestPath;
 use futures::TryStreamExt;
@@ -25,9 +24,6 @@ use crate::sites::pages::tracker;
 
 /// Size up to which HTML files are rendered like pages. Larger ones are streamed as they are.
 const MAX_RENDERED_BYTES: i64 = 4 << 20;
-
-/// Files on each side of another whose names tell whether its name has a content hash.
-const NEIGHBORS: i64 = 20;
 
 /// Loads and renders.
 #[derive(Clone)]
@@ -147,7 +143,7 @@ impl Loader {
         {
             return Ok(Answer::Page(page));
         }
-        self.file(site, file).await
+        Ok(answer_with(site, file))
     }
 
     /// Returns the answer at an address that is none of the file's own.
@@ -155,24 +151,10 @@ impl Loader {
         let is_page = found.pages.iter().any(|page| page.path.as_deref() == Some(&path));
         match found.files.iter().position(|file| file.path == path) {
             Some(at) if !is_page && !is_rendered(&found.files[at]) => {
-                self.file(site, found.files.swap_remove(at)).await
+                Ok(answer_with(site, found.files.swap_remove(at)))
             }
             _ => Ok(Answer::Alias(Target::Path(path.into()))),
         }
-    }
-
-    async fn file(&self, site: &Site, found: FoundFile) -> Result<Answer, ReadError> {
-        let path = found.path.as_str();
-        let mut is_content_hashed = hashed_names::is_content_hashed(path);
-        if let Some(deploy_id) = site.deploy_id.filter(|_| hashed_names::may_be_content_hashed(path)) {
-            let list = async |conn: &mut store::Conn| {
-                store::site_addresses::list_neighbors(conn, deploy_id, path, NEIGHBORS).await
-            };
-            let neighbors = self.lookups.query(list).await?;
-            let names = neighbors.iter().map(String::as_str).chain([path]);
-            is_content_hashed = hashed_names::content_hashed(names).contains(path);
-        }
-        Ok(Answer::File(Arc::new(SiteFile::new(found, is_content_hashed, site.claimed))))
     }
 
     async fn page(
@@ -276,6 +258,10 @@ fn version(
     };
     let last = last.filter(|last| last.is_version(&origin, &html));
     last.unwrap_or_else(|| RenderedPage::new(origin, html))
+}
+
+fn answer_with(site: &Site, found: FoundFile) -> Answer {
+    Answer::File(Arc::new(SiteFile::new(found, site.claimed)))
 }
 
 fn is_rendered(found: &FoundFile) -> bool {

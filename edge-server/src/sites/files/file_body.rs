@@ -68,6 +68,15 @@ impl FileBodyCache {
         self.bodies.peek(&name, now).map(|bytes| FileBody::plain(file, bytes))
     }
 
+    /// Returns the body to send of a file that is small enough to be cached uncompressed, and caches it. A larger one is
+    /// returned only if it is cached.
+    pub(crate) async fn find_small(&self, file: &SiteFile, accepted: Accepted) -> Option<FileBody> {
+        match file.bytes() > MAX_CACHED_BYTES {
+            true => self.peek(file, accepted, Instant::now()),
+            false => self.find(file, accepted).await,
+        }
+    }
+
     /// Returns the body to send of a file, and caches it. `None` if it is too large for that or can't be read.
     pub(crate) async fn find(&self, file: &SiteFile, accepted: Accepted) -> Option<FileBody> {
         if file.is_compressed
@@ -93,9 +102,25 @@ impl FileBodyCache {
 
     /// Returns the response with a file: the whole of it, compressed if the client accepts that, the requested range of
     /// the uncompressed file, or a 304. `headers` describe the file.
-    pub(crate) async fn respond(
+    pub(crate) async fn respond(&self, file: &ServedFile, request: &Parts, headers: HeaderMap) -> Response {
+        let compressed = self.compressed(file, request).await;
+        self.respond_with(file, compressed, request, headers).await
+    }
+
+    /// Returns the response with a file, like [`Self::respond`], but uncompressed.
+    pub(crate) async fn respond_plain(
         &self,
         file: &ServedFile,
+        request: &Parts,
+        headers: HeaderMap,
+    ) -> Response {
+        self.respond_with(file, None, request, headers).await
+    }
+
+    async fn respond_with(
+        &self,
+        file: &ServedFile,
+        compressed: Option<Arc<Compressed>>,
         request: &Parts,
         mut headers: HeaderMap,
     ) -> Response {
@@ -108,7 +133,7 @@ impl FileBodyCache {
         if etag::is_listed(&request.headers, &etag) {
             return not_modified(&etag, headers);
         }
-        if let Some(compressed) = self.compressed(file, request).await {
+        if let Some(compressed) = compressed {
             // Each body is the same file, so a client that has any of them has the current one.
             let known = compressed.all().find(|one| etag::is_listed(&request.headers, &one.etag));
             if let Some(known) = known {

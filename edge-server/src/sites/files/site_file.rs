@@ -22,8 +22,9 @@ pub(crate) struct SiteFile {
 }
 
 impl SiteFile {
-    /// Returns a file. `is_content_hashed` is whether its name has a hash of its content, so that it never changes.
-    pub(crate) fn new(found: FoundFile, is_content_hashed: bool, is_indexed: bool) -> Self {
+    /// Returns a file. `is_indexed` is whether search engines may index it.
+    pub(crate) fn new(found: FoundFile, is_indexed: bool) -> Self {
+        let is_content_hashed = found.is_content_hashed;
         let is_compressed = is_compressed(&found.file);
         let content_type = found.file.content_type.clone();
         let kind = FileKind { content_type, is_content_hashed, is_compressed, is_indexed };

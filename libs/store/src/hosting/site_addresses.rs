@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, Utc};
 use serde_json::Value;
-use sqlx::{query, query_scalar};
+use sqlx::query;
 use uuid::Uuid;
 
 use crate::pages::Document;
@@ -53,6 +53,8 @@ pub struct FoundFile {
     /// Path on the site, without a leading slash.
     pub path: String,
     pub file: ServedFile,
+    /// Whether its name has a hash of its content.
+    pub is_content_hashed: bool,
 }
 
 /// Returns the published pages and the files of a site that a lookup names. Takes no account, because visitors have
@@ -66,14 +68,14 @@ pub async fn find_at_address(conn: &mut Conn, lookup: &Lookup<'_>) -> Result<Fou
                     select e.data from page_entries e where e.page_id = p.id order by e.created_at desc, e.id desc)
                   end as "entries?: Vec<Value>",
                   null::uuid as "account_id?", null::bytea as "sha256?", null::bigint as "size_bytes?",
-                  null::text as "content_type?", a.site_token as "site_token?", a.honour_dnt as "honour_dnt?"
+                  null::text as "content_type?", null::boolean as "content_hashed?", a.site_token as "site_token?", a.honour_dnt as "honour_dnt?"
            from pages p
            cross join lateral (select p.slug = any($4) or p.path = any($5) is true as wanted) w
            left join analytics_sites a on a.subdomain_id = p.subdomain_id
            where p.subdomain_id = $1 and p.is_published and (p.path = any($3) or p.slug = any($4))
            union all
            select null, null, f.path, null, null, null, null,
-                  b.account_id, b.sha256, f.size_bytes, f.content_type, a.site_token, a.honour_dnt
+                  b.account_id, b.sha256, f.size_bytes, f.content_type, f.content_hashed, a.site_token, a.honour_dnt
            from deploy_files f join blobs b on b.id = f.blob_id
            left join analytics_sites a on a.subdomain_id = $1
            where f.deploy_id = $2 and f.path = any($3) and (f.expires_at is null or f.expires_at > $6)"#,
@@ -107,30 +109,9 @@ pub async fn find_at_address(conn: &mut Conn, lookup: &Lookup<'_>) -> Result<Fou
             let sha256 = blobs::digest(&sha256)?;
             let file =
                 ServedFile { account_id, sha256, size_bytes, content_type, filename, is_suspended: false };
-            found.files.push(FoundFile { path, file });
+            let is_content_hashed = row.content_hashed == Some(true);
+            found.files.push(FoundFile { path, file, is_content_hashed });
         }
     }
     Ok(found)
-}
-
-/// Returns paths of files beside a path: `limit` before and `limit` after it, in their order. Takes no account, because
-/// visitors have none.
-pub async fn list_neighbors(
-    conn: &mut Conn,
-    deploy_id: Uuid,
-    path: &str,
-    limit: i64,
-) -> Result<Vec<String>, Error> {
-    let paths = query_scalar!(
-        r#"(select path as "path!" from deploy_files
-            where deploy_id = $1 and path < $2 order by path desc limit $3)
-           union all
-           (select path from deploy_files where deploy_id = $1 and path > $2 order by path limit $3)"#,
-        deploy_id,
-        path,
-        limit,
-    )
-    .fetch_all(conn)
-    .await?;
-    Ok(paths)
 }

@@ -50,16 +50,6 @@ enum Form {
     Folder,
 }
 
-/// Returns whether a path by itself has a content hash for sure.
-pub fn is_content_hashed(path: &str) -> bool {
-    matches!(evidence(path), Evidence::Sure(_))
-}
-
-/// Returns whether a path may have a content hash: the names beside it decide ([`content_hashed`]).
-pub fn may_be_content_hashed(path: &str) -> bool {
-    matches!(evidence(path), Evidence::Possible(_) | Evidence::Probable(_))
-}
-
 /// Returns the paths with a content hash among all files of a site. A name that is only probable alone (a hash of
 /// base64url may lack digits) counts beside at least two sure ones of the same form in its folder. One that reads as words
 /// counts there too, if the folder has no file that builds could have named by its content and did not.
@@ -215,6 +205,11 @@ fn is_of_words(token: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Whether a path by itself has a content hash for sure.
+    fn is_content_hashed(path: &str) -> bool {
+        content_hashed([path]).contains(path)
+    }
 
     #[test]
     fn names_with_a_content_hash() {

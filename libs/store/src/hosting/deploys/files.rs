@@ -1,6 +1,7 @@
 //! Files of deploys other than pages, and the deploy that each site serves.
 
 use chrono::{DateTime, Utc};
+use domain::static_sites::hashed_names::content_hashed;
 use sqlx::{query, query_as, query_scalar};
 use uuid::Uuid;
 
@@ -87,7 +88,7 @@ pub async fn update_served_deploy(
     Ok(())
 }
 
-/// Inserts the files of a deploy.
+/// Inserts the files of a deploy. Their names together decide which of them have a hash of their content.
 pub async fn insert_files(
     conn: &mut Conn,
     account_id: Uuid,
@@ -101,10 +102,14 @@ pub async fn insert_files(
     let by_content: Vec<bool> = files.iter().map(|file| file.by_content).collect();
     let reasons: Vec<Option<&str>> = files.iter().map(|file| file.reason.as_deref()).collect();
     let titles: Vec<Option<&str>> = files.iter().map(|file| file.title.as_deref()).collect();
+    let hashed = content_hashed(files.iter().map(|file| file.path.as_str()));
+    let hashed: Vec<bool> = files.iter().map(|file| hashed.contains(file.path.as_str())).collect();
     query!(
-        "insert into deploy_files (deploy_id, path, blob_id, size_bytes, content_type, by_content, reason, title)
+        "insert into deploy_files (deploy_id, path, blob_id, size_bytes, content_type, by_content, reason, title,
+                                   content_hashed)
          select d.id, f.* from deploys d,
-             unnest($3::text[], $4::uuid[], $5::bigint[], $6::text[], $7::boolean[], $8::text[], $9::text[]) f
+             unnest($3::text[], $4::uuid[], $5::bigint[], $6::text[], $7::boolean[], $8::text[], $9::text[],
+                    $10::boolean[]) f
          where d.account_id = $1 and d.id = $2",
         account_id,
         deploy_id,
@@ -115,6 +120,7 @@ pub async fn insert_files(
         &by_content,
         &reasons as _,
         &titles as _,
+        &hashed,
     )
     .execute(conn)
     .await?;
