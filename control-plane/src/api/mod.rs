@@ -34,9 +34,6 @@ use crate::App;
 const DESCRIPTION: &str = "Send HTML, get a live URL; describe a form, get a page, an embed and an endpoint; \
     with privacy-first analytics and signed webhooks. Start with POST /api/trial: it needs nothing.";
 
-/// Body limit of resources that set no other.
-const MAX_BODY_BYTES: usize = 1 << 20;
-
 fn resources() -> Vec<Resource<App>> {
     vec![
         trial::resource(),
@@ -100,7 +97,7 @@ pub fn router(app: &App) -> Router {
         .fallback(async || {
             Problem::new(Code::NotFound, "there is no such path; GET /api/openapi.json lists all paths")
         })
-        .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
+        .layer(DefaultBodyLimit::max(web::MAX_BODY_BYTES))
         .layer(from_fn_with_state(frame, web::frame))
         .layer(map_response(add_default_headers))
         .with_state(app.clone())

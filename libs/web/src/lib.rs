@@ -28,7 +28,7 @@ pub use frame::{
 pub use listing::{ListResponse, PageInfo, PaginationQuery};
 pub use precondition::{IfMatch, etag};
 pub use problem::{Code, Problem};
-pub use registry::{Endpoint, Resource, document_of, endpoints_of};
+pub use registry::{Endpoint, MAX_BODY_BYTES, Resource, document_of, endpoints_of};
 pub use reply::{
     Created, CreatedOrChanged, Deletion, DoneOrAccepted, Envelope, Meta, NextStep, Reply, Usage, UsageCounter,
 };

@@ -13,6 +13,9 @@ use http::{HeaderValue, header};
 
 use crate::{document, idempotency};
 
+/// Maximum size of a request body where an endpoint has no limit of its own.
+pub const MAX_BODY_BYTES: usize = 1 << 20;
+
 /// The endpoints of one resource.
 pub struct Resource<S> {
     noun: &'static str,

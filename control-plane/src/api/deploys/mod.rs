@@ -19,7 +19,7 @@ pub(super) fn resource() -> web::Resource<App> {
         .post("/api/deploy/{id}/publish", publish::publish, "Make a preview live")
         .post("/api/deploy/{id}/rollback", rollback::rollback, "Roll a site back to before its latest deploy")
         .extension()
-        .body_limit(super::MAX_BODY_BYTES)
+        .body_limit(web::MAX_BODY_BYTES)
         .post("/api/deploy", create::create, "Create a deploy and get a URL to upload its zip to")
         .body_limit(create::MAX_BODY_BYTES)
         .post(
