@@ -19,7 +19,7 @@ pub use collection::{
 pub use delivery::{chat, concurrency, depth, retries, webhooks};
 pub use measurement::{analytics, sites, sources, tracking, user_agents, visitors, visits};
 pub use primitives::cursor::{Cursor, Listed};
-pub use primitives::field_error::FieldError;
+pub use primitives::field_error::{FIELD_ERRORS_MAX, FieldError};
 pub use primitives::list_budget::{ListBudget, PAGE_BYTES_MAX, json_bytes};
 pub use primitives::transient::Transient;
 pub use primitives::{base62, timestamps};

@@ -4,7 +4,7 @@ use aide::OperationOutput;
 use aide::generate::GenContext;
 use aide::openapi::{MediaType, Operation, Response as ResponseDoc, SchemaObject};
 use axum::response::{IntoResponse, Response};
-use domain::{FieldError, Transient};
+use domain::{FIELD_ERRORS_MAX, FieldError, Transient};
 use http::StatusCode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -55,9 +55,6 @@ codes! {
     Unavailable = "unavailable", SERVICE_UNAVAILABLE, "A dependency is unavailable";
     Internal = "internal", INTERNAL_SERVER_ERROR, "Internal error";
 }
-
-/// Upper bound of `fieldErrors` in one response: a request can have thousands of invalid fields.
-const FIELD_ERRORS_MAX: usize = 50;
 
 /// An error response. [`crate::frame`] renders it and adds the request id and `_meta`.
 #[derive(Debug, Clone, Serialize, Deserialize)]

@@ -3,6 +3,9 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
+/// Upper bound of the errors that one response lists: a request can have thousands of invalid fields.
+pub const FIELD_ERRORS_MAX: usize = 50;
+
 /// One invalid field of a request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct FieldError {

@@ -10,7 +10,7 @@ use crate::static_sites::page_slugs::is_html;
 use crate::static_sites::reasons::{CONFIGURATION, is_never_served};
 use crate::static_sites::redirects::FILE_BYTES_MAX;
 use crate::static_sites::site_path::{self, name_of};
-use crate::{FieldError, media, pages};
+use crate::{FIELD_ERRORS_MAX, FieldError, media, pages};
 
 /// A file as the caller announces it.
 #[derive(Debug, Clone)]
@@ -50,13 +50,17 @@ pub struct Manifest {
 }
 
 impl Manifest {
-    /// Checks announced files by the rules for entries of a zip. Each error names the path of its file.
+    /// Checks announced files by the rules for entries of a zip. Each error names the path of its file. The check stops at
+    /// [`FIELD_ERRORS_MAX`] errors, so that a bad manifest takes no more memory than a good one.
     pub fn parse(
         inputs: impl IntoIterator<Item = FileInput>,
         limits: ManifestLimits,
     ) -> Result<Self, Vec<FieldError>> {
         let (mut files, mut errors) = (BTreeMap::new(), Vec::new());
         for FileInput { path, sha256, size_bytes } in inputs {
+            if errors.len() >= FIELD_ERRORS_MAX {
+                break;
+            }
             let field = format!("files.{}", shown(&path));
             let site_path = match site_path::of_entry(path.as_bytes()) {
                 Ok(site_path) => site_path,
@@ -87,6 +91,7 @@ impl Manifest {
                 }
             }
         }
+        errors.truncate(FIELD_ERRORS_MAX);
         let manifest = Self { files };
         if errors.is_empty() {
             errors.extend(manifest.limit_error(limits));
@@ -161,6 +166,8 @@ fn parse_sha256(text: &str) -> Option<[u8; 32]> {
 
 #[cfg(test)]
 mod tests {
+    use std::iter;
+
     use super::*;
 
     const LIMITS: ManifestLimits = ManifestLimits { max_files: 3, max_file_bytes: 300 << 20 };
@@ -202,6 +209,19 @@ mod tests {
         for second in ["a/b", "a//b", "./a/b"] {
             let field = format!("files.{second}");
             assert_eq!(errors(vec![file("a/b", 1), file(second, 2)]), [(field, "duplicate")], "{second}");
+        }
+    }
+
+    #[test]
+    fn a_manifest_with_many_errors_is_checked_up_to_the_fiftieth() {
+        let duplicate = FileInput { sha256: String::new(), ..file("a.js", -1) };
+        // Each duplicate has three errors.
+        for first in ["a.js", "../a"] {
+            let mut read = 0;
+            let files = iter::once(file(first, 1)).chain(iter::repeat_n(duplicate.clone(), 100_000));
+            let errors = Manifest::parse(files.inspect(|_| read += 1), LIMITS).unwrap_err();
+            assert_eq!(errors.len(), FIELD_ERRORS_MAX, "{first}");
+            assert!(read < 20, "{read} files were read after {first}");
         }
     }
 
