@@ -38,9 +38,10 @@ pub struct KnownBlob {
     pub size_bytes: i64,
 }
 
-/// Locks those of the digests that a deploy of this account has a file of. They are not deleted before the end of the
-/// transaction. Other files of the account, and all files of other accounts, are as unknown as bytes that were never stored. With
-/// `subdomains`, only deploys of these sites count.
+/// Locks those of the digests that a processed deploy or a preview of this account has a file of. They are not deleted before the
+/// end of the transaction. An announcement makes no file known, or it could be renewed for ever without storage to charge. Other
+/// files of the account, and all files of other accounts, are as unknown as bytes that were never stored. With `subdomains`, only
+/// deploys of these sites count.
 pub async fn lock_known(
     conn: &mut Conn,
     account_id: Uuid,
@@ -54,7 +55,8 @@ pub async fn lock_known(
            and (exists (select from deploy_files f join deploys d on d.id = f.deploy_id
                         where f.blob_id = b.id and ($3::uuid[] is null or d.subdomain_id = any($3)))
              or exists (select from deploy_sources s join deploys d on d.id = s.deploy_id
-                        where s.blob_id = b.id and ($3::uuid[] is null or d.subdomain_id = any($3))))
+                        where s.blob_id = b.id and d.status in ('preview', 'processed')
+                          and ($3::uuid[] is null or d.subdomain_id = any($3))))
          order by b.sha256 for key share of b",
         account_id,
         &digests,
