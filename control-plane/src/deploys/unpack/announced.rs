@@ -21,7 +21,7 @@ const MAX_CONCURRENT: usize = 8;
 #[derive(Debug)]
 pub(crate) struct AnnouncedFiles {
     pub(super) files: BTreeMap<String, AnnouncedFile>,
-    spool: Spool,
+    pub(super) spool: Spool,
 }
 
 /// An announced file.
@@ -32,7 +32,7 @@ pub(crate) struct AnnouncedFile {
     /// Whether the account has stored its bytes.
     pub(super) is_stored: bool,
     /// Its bytes, if they are stored and are read.
-    downloaded: Option<Span>,
+    pub(super) downloaded: Option<Span>,
 }
 
 impl AnnouncedFiles {

@@ -122,7 +122,9 @@ impl SiteFiles {
         }
         match (&self.announced, file) {
             (Some(_), Some(file)) if file.size_bytes > max_bytes => Ok(None),
-            (Some(announced), Some(file)) => announced.read(file).map(Some).map_err(ArchiveError::Disk),
+            (Some(announced), Some(file)) if file.is_stored => {
+                announced.read(file).map(Some).map_err(ArchiveError::Disk)
+            }
             _ => Err(missing(path)),
         }
     }
@@ -135,7 +137,8 @@ impl SiteFiles {
     ) -> Result<([u8; 32], Contents), ArchiveError> {
         let file = self.announced_file(path);
         let Some(zip) = self.zip.as_mut().filter(|zip| zip.contains(path)) else {
-            let file = file.ok_or_else(|| missing(path))?;
+            // A digest alone is no proof that the caller has the bytes.
+            let file = file.filter(|file| file.is_stored).ok_or_else(|| missing(path))?;
             return Ok((file.sha256, Contents::Stored(file.size_bytes)));
         };
         let from = spool.size();
@@ -183,4 +186,26 @@ fn check_digest(path: &str, file: AnnouncedFile, sha256: [u8; 32]) -> Result<(),
         return Ok(());
     }
     Err(ArchiveError::entry(path, "its bytes differ from the `sha256` that was announced"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    #[test]
+    fn a_digest_without_stored_bytes_is_no_proof_of_having_them() {
+        let file = AnnouncedFile { sha256: [1; 32], size_bytes: 10, is_stored: false, downloaded: None };
+        let never_served = ".aws/a.html".to_owned();
+        let announced =
+            AnnouncedFiles { files: BTreeMap::from([(never_served, file)]), spool: Spool::new().unwrap() };
+        let limits = FileLimits { max_files: 1, max_file_bytes: 100 };
+        let mut files =
+            SiteFiles::open(SiteSources { zip: None, announced: Some(announced) }, limits).unwrap();
+        let copied = files.copy(".aws/a.html", &mut Spool::new().unwrap()).unwrap_err().to_string();
+        assert_eq!(copied, "entry `.aws/a.html`: it is missing");
+        assert_eq!(files.read(".aws/a.html", 10).unwrap_err().to_string(), copied);
+        assert!(files.read(".aws/a.html", 9).unwrap().is_none(), "too large to be read");
+    }
 }

@@ -329,7 +329,7 @@ impl Unpacker {
         };
         match rewrite_html(&file.path, &bytes, links) {
             Ok(Rewritten { html, title, missing }) => {
-                if html.as_bytes() != bytes {
+                if self.options.is_preview || html.as_bytes() != bytes {
                     self.retain(&file.path, &bytes)?;
                 }
                 self.report_missing(missing);

@@ -11,12 +11,12 @@ use store::blobs::{delete_blob, lock_unreferenced};
 
 use super::owner::{Owner, zip_of};
 
-type Files<'a> = [(&'a str, &'a [u8])];
+pub(super) type Files<'a> = [(&'a str, &'a [u8])];
 
-const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR";
+pub(super) const PNG: &[u8] = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR";
 
 /// A site with every kind of file: pages, rewritten and plain style sheets, images, rules, HTML without a page, and a secret.
-const SITE: &Files<'_> = &[
+pub(super) const SITE: &Files<'_> = &[
     ("_headers", b"/*\n  X-Frame-Options: DENY\n"),
     ("_redirects", b"/old /docs/ 301\n"),
     (".env", b"SECRET=1"),
@@ -39,19 +39,19 @@ fn with<'a>(files: &Files<'a>, path: &'a str, bytes: &'a [u8]) -> Vec<(&'a str, 
     files.iter().copied().filter(|(other, _)| *other != path).chain([(path, bytes)]).collect()
 }
 
-fn missing_of(response: &Value) -> Vec<String> {
+pub(super) fn missing_of(response: &Value) -> Vec<String> {
     response["missing"].as_array().unwrap().iter().map(|path| path.as_str().unwrap().to_owned()).collect()
 }
 
 impl Owner {
     /// Announces files; without a size, only asks what is missing.
-    async fn announce(&self, files: &Files<'_>, size_bytes: usize) -> (StatusCode, Value) {
+    pub(super) async fn announce(&self, files: &Files<'_>, size_bytes: usize) -> (StatusCode, Value) {
         let body = json!({"sizeBytes": size_bytes, "files": announced(files)});
         self.send(Method::POST, "/api/deploy", body).await
     }
 
     /// Deploys announced files: uploads what is missing in a zip, as a client does. Returns the response and the missing paths.
-    async fn deploy_announced(&self, files: &Files<'_>) -> (Value, Vec<String>) {
+    pub(super) async fn deploy_announced(&self, files: &Files<'_>) -> (Value, Vec<String>) {
         let (status, first) = self.announce(files, 0).await;
         let missing = missing_of(&first);
         let id = if missing.is_empty() {
@@ -69,7 +69,7 @@ impl Owner {
     }
 
     /// Announces files and uploads this zip.
-    async fn announced_and_uploaded(&self, files: &Files<'_>, zip: &[u8]) -> String {
+    pub(super) async fn announced_and_uploaded(&self, files: &Files<'_>, zip: &[u8]) -> String {
         let (status, started) = self.announce(files, zip.len()).await;
         assert_eq!(status, StatusCode::CREATED, "{started}");
         assert!(started["uploadUrl"].is_string() && started["expiresAt"].is_string(), "{started}");
@@ -91,7 +91,7 @@ impl Owner {
     }
 
     /// Returns how many rows a query counts.
-    async fn count(&self, what: &str, expected: usize) {
+    pub(super) async fn count(&self, what: &str, expected: usize) {
         let check = format!(
             "do $$ declare n bigint; begin select count(*) into n from {what};
              if n <> {expected} then raise '% rows, not {expected}', n; end if; end $$"
@@ -100,7 +100,7 @@ impl Owner {
     }
 
     /// Deletes all bytes that nothing refers to, as the job-runner does. Returns their digests.
-    async fn sweep_blobs(&self) -> BTreeSet<[u8; 32]> {
+    pub(super) async fn sweep_blobs(&self) -> BTreeSet<[u8; 32]> {
         let mut deleted = BTreeSet::new();
         let later = service::Clock::system().now() + chrono::TimeDelta::days(1);
         let mut tx = self.api.begin().await;

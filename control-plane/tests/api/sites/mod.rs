@@ -1,6 +1,7 @@
 //! Files of sites: assets and deploys.
 
 mod announced;
+mod announced_attacks;
 mod assets;
 mod deploy_limits;
 mod deploys;

@@ -20,6 +20,9 @@ pub enum RootError {
     /// No file lies in the folder.
     #[error("the zip has no file in the folder `{0}`; root is a path from the zip's top, such as `dist`")]
     Empty(String),
+    /// Files of the folder are never served.
+    #[error("root `{0}` lies in a folder that is never served; name another folder, such as `dist`")]
+    NeverServed(String),
 }
 
 /// Returns the site's root folder with a trailing slash; empty for the zip's top. Files that are never served don't
@@ -56,6 +59,9 @@ pub fn named_root<'a>(name: &str, files: impl IntoIterator<Item = &'a str>) -> R
     let folder = site_path::of_entry(bare.as_bytes())
         .map_err(|error| RootError::Invalid(super::deploy_notes::shown(name), error))?;
     let folder = format!("{folder}/");
+    if is_never_served(&folder) {
+        return Err(RootError::NeverServed(folder));
+    }
     let mut files = files.into_iter();
     if files.any(|path| path.starts_with(&folder)) { Ok(folder) } else { Err(RootError::Empty(folder)) }
 }
@@ -131,5 +137,18 @@ mod tests {
         assert_eq!(named_root("../x", files), Err(RootError::Invalid("../x".to_owned(), PathError::Upwards)));
         let message = named_root("dist", files).unwrap_err().to_string();
         assert!(message.contains("no file in the folder `dist/`"), "{message}");
+    }
+
+    #[test]
+    fn a_named_root_in_a_never_served_folder_is_rejected() {
+        let files =
+            [".aws/s/a.html", "web/.Git/a.html", "__MACOSX/a.html", "x~/a.html", "web/.github/a.html"];
+        for root in [".aws", ".aws/s", "web/.Git", "__MACOSX"] {
+            let folder = format!("{root}/");
+            assert_eq!(named_root(root, files), Err(RootError::NeverServed(folder)), "{root}");
+        }
+        for root in ["web", "x~", "web/.github"] {
+            assert_eq!(named_root(root, files), Ok(format!("{root}/")), "{root}");
+        }
     }
 }
