@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use cache::BusEvent;
 use contract::{Change, Signal};
+use domain::previews::PreviewLabel;
 use futures::StreamExt;
 use service::{Check, Shutdown};
 
@@ -57,7 +58,13 @@ pub(crate) fn apply(state: &EdgeState, change: Change) {
             state.answers.remove_page(subdomain_id, &slug, path.as_deref());
             state.sitemaps.invalidate(subdomain_id);
         }
-        Change::Host { host } => state.sites.remove(&host),
+        Change::Host { host } => {
+            if PreviewLabel::parse(&host).is_some() {
+                // A new preview has images and fonts with URLs by content.
+                state.assets.invalidate_absent();
+            }
+            state.sites.remove(&host);
+        }
         Change::SubdomainGone { subdomain_id } => state.answers.remove_site(subdomain_id),
         Change::Asset { asset_id } => state.assets.remove(asset_id),
         Change::Site { subdomain_id } => {

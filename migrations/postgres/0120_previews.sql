@@ -7,6 +7,8 @@ alter table deploys add constraint deploys_status_check
 alter table deploys
     -- The display name of the caller who created the deploy. Null for deploys before this migration.
     add created_by text,
+    -- The key that created the deploy. Null for a session and for deploys before this migration.
+    add created_by_key uuid,
     -- Totals of the deploy; null before it is processed and for deploys before this migration.
     add stats jsonb,
     -- Part of the host of a preview, and the permission to see it.

@@ -118,9 +118,10 @@ async fn preview_in_transaction<S>(
         unneeded.extend(sources.await?);
     }
     store::blobs::release_blobs(&mut tx, account_id, &unneeded, now).await?;
-    // Images and fonts have URLs by content, which edges may have cached as missing.
-    app.commit(tx, vec![Change::Site { subdomain_id: subdomain.id }]).await?;
-    Ok(Preview { label: previews::label(&token, &subdomain.name), expires_at, stats })
+    let label = previews::label(&token, &subdomain.name);
+    // Images and fonts have URLs by content, which edges may have cached as missing. The live site did not change.
+    app.commit(tx, vec![Change::Host { host: label.clone() }]).await?;
+    Ok(Preview { label, expires_at, stats })
 }
 
 /// Builds the site of a preview from its stored files. Which HTML becomes pages is planned again: the site and the room of

@@ -35,11 +35,11 @@ const BATCH_BYTES: u64 = 2 << 20;
 
 /// Where the site of a deploy comes from.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Source {
+pub(crate) enum Source<'a> {
     /// From the zip with this blob; `None` if all announced files were stored.
     Zip(Option<Uuid>),
-    /// From the files of its preview.
-    Preview,
+    /// From the files of its preview, whose host has this label.
+    Preview(&'a str),
 }
 
 /// A page of a published site.
@@ -69,7 +69,7 @@ pub(crate) async fn publish<S>(
     app: &App,
     call: &Call<S>,
     deploy_id: Uuid,
-    source: Source,
+    source: Source<'_>,
     subdomain: &Subdomain,
     site: &BuiltSite,
     old_files: OldFiles,
@@ -85,7 +85,7 @@ async fn publish_in_transaction<S>(
     app: &App,
     call: &Call<S>,
     deploy_id: Uuid,
-    source: Source,
+    source: Source<'_>,
     subdomain: &Subdomain,
     site: &BuiltSite,
     old_files: OldFiles,
@@ -99,7 +99,7 @@ async fn publish_in_transaction<S>(
         id: deploy_id,
         status: match source {
             Source::Zip(_) => Status::Uploaded,
-            Source::Preview => Status::Preview,
+            Source::Preview(_) => Status::Preview,
         },
         subdomain_id: subdomain.id,
         previous_id,
@@ -112,7 +112,7 @@ async fn publish_in_transaction<S>(
     // What the deploy has stored and charged so far.
     let (mut unneeded, own_bytes) = match source {
         Source::Zip(zip_id) => (zip_id.into_iter().collect(), 0),
-        Source::Preview => store::deploys::previews::take_files(&mut tx, account_id, deploy_id).await?,
+        Source::Preview(_) => store::deploys::previews::take_files(&mut tx, account_id, deploy_id).await?,
     };
     let found = store::deploys::undo::list_pages(&mut tx, account_id, subdomain.id).await?;
     let slugs: BTreeSet<&str> = site.pages.iter().map(|page| page.slug.as_str()).collect();
@@ -167,7 +167,11 @@ async fn publish_in_transaction<S>(
         unneeded.extend(sources.await?);
     }
     store::blobs::release_blobs(&mut tx, account_id, &unneeded, now).await?;
-    app.commit(tx, vec![Change::Site { subdomain_id: subdomain.id }]).await?;
+    let mut changes = vec![Change::Site { subdomain_id: subdomain.id }];
+    if let Source::Preview(label) = source {
+        changes.push(Change::Host { host: label.to_owned() });
+    }
+    app.commit(tx, changes).await?;
     Ok(Published { pages, stale, previous_id, note, stats })
 }
 

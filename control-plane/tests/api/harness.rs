@@ -82,6 +82,11 @@ impl Api {
         }
     }
 
+    /// The bus of the signals to the caches.
+    pub(crate) fn bus(&self) -> &cache::Bus<contract::Signal> {
+        &self.app.bus
+    }
+
     /// Returns the value of a setting.
     pub(crate) fn setting(&self, key: &str) -> &str {
         self.settings.iter().rev().find_map(|entry| entry.strip_prefix(key)?.strip_prefix('=')).unwrap()

@@ -232,7 +232,9 @@ impl Account<'_> {
         let id = new_id();
         let mut conn = store::acquire(&self.edge.database.db).await.unwrap();
         let size_bytes = i64::try_from(size).unwrap();
-        store::deploys::insert_deploy(&mut conn, self.id, id, size_bytes, "a key", now()).await.unwrap();
+        store::deploys::insert_deploy(&mut conn, self.id, id, size_bytes, ("a key", None), now())
+            .await
+            .unwrap();
         self.insert_upload(Purpose::Deploy, id, "application/zip", size).await;
         id
     }

@@ -3,6 +3,7 @@
 use contract::Change;
 use http::{Method, StatusCode};
 use sandbox::test::until;
+use sha2::{Digest, Sha256};
 
 use crate::client::TestResponse;
 use crate::fixtures::Account;
@@ -27,6 +28,11 @@ async fn answer(edge: &Edge, host: &str, path: &str) -> (u16, String) {
 
 async fn until_status(edge: &Edge, host: &str, path: &str, status: StatusCode) {
     edge.get_until(host, path, |response| response.status == status).await;
+}
+
+/// The change of a preview that begins or ends.
+fn of_host(host: &str) -> Change {
+    Change::Host { host: host.strip_suffix(".localhost").unwrap().to_owned() }
 }
 
 /// A live site with pages and analytics, and another site in a preview of it.
@@ -202,25 +208,45 @@ async fn a_preview_is_found_only_by_its_token_and_its_own_site() {
 }
 
 #[tokio::test]
-async fn the_preview_of_a_suspended_account_answers_451_until_it_is_resumed() {
+async fn the_previews_of_a_suspended_account_end_with_their_bytes() {
     let edge = Edge::start().await;
     edge.wait_until_subscribed().await;
     let (site, host) = previewed(&edge).await;
+    let kept =
+        "select count(*) from deploy_files f join deploys d on d.id = f.deploy_id where d.status = 'expired'";
+    let bytes = format!("(select sum(size_bytes) from deploy_files) where account_id = '{}'", site.id);
+    edge.run(&format!("update usage set storage_bytes = {bytes}")).await;
     assert_eq!(answer(&edge, &host, "/same.txt").await.1, "next");
     suspend(&edge, &site).await;
-    until_status(&edge, &host, "/same.txt", StatusCode::UNAVAILABLE_FOR_LEGAL_REASONS).await;
-    let page = edge.visitor.get(&host, "/").await;
-    assert_eq!(page.status, StatusCode::UNAVAILABLE_FOR_LEGAL_REASONS);
-    assert_eq!((page.header("x-robots-tag"), page.header("cache-control")), ("noindex", "no-store"));
+    until_status(&edge, &host, "/same.txt", StatusCode::NOT_FOUND).await;
+    until_status(&edge, &site.host, "/same.txt", StatusCode::UNAVAILABLE_FOR_LEGAL_REASONS).await;
+    edge.run(&format!("do $$ begin assert ({kept}) = 0; end $$")).await;
     resume(&edge, &site).await;
-    until_status(&edge, &host, "/same.txt", StatusCode::OK).await;
+    until_status(&edge, &site.host, "/same.txt", StatusCode::OK).await;
+    assert_eq!(edge.visitor.get(&host, "/same.txt").await.status, StatusCode::NOT_FOUND);
+    let mut conn = store::acquire(&edge.database.db).await.unwrap();
+    let usage = store::usage::find_usage(&mut conn, site.id).await.unwrap().unwrap();
+    assert_eq!(usage.storage_bytes, 10, "those of the live site");
+}
+
+/// As after a suspension that missed it, because it was being made.
+#[tokio::test]
+async fn a_preview_of_an_account_that_is_suspended_answers_451() {
+    let edge = Edge::start().await;
+    let (site, host) = previewed(&edge).await;
+    edge.run(&format!("update accounts set suspended_at = now() where id = '{}'", site.id)).await;
+    for path in ["/same.txt", "/"] {
+        let page = edge.visitor.get(&host, path).await;
+        assert_eq!(page.status, StatusCode::UNAVAILABLE_FOR_LEGAL_REASONS);
+        assert_eq!((page.header("x-robots-tag"), page.header("cache-control")), ("noindex", "no-store"));
+    }
 }
 
 #[tokio::test]
 async fn the_host_of_a_preview_ends_with_it() {
     let edge = Edge::start().await;
     edge.wait_until_subscribed().await;
-    let (site, host) = previewed(&edge).await;
+    let (_, host) = previewed(&edge).await;
     for ended in [
         "update deploys set preview_expires_at = now()",
         "update deploys set status = 'expired', preview_token = null",
@@ -228,7 +254,7 @@ async fn the_host_of_a_preview_ends_with_it() {
     ] {
         assert_eq!(answer(&edge, &host, "/same.txt").await.1, "next", "{ended}");
         edge.run(&format!("{ended} where preview_token = '{TOKEN}'")).await;
-        edge.publish_change(Change::Site { subdomain_id: site.subdomain_id }).await;
+        edge.publish_change(of_host(&host)).await;
         until_status(&edge, &host, "/same.txt", StatusCode::NOT_FOUND).await;
         assert_eq!(edge.visitor.get(&host, "/").await.header("x-robots-tag"), "noindex");
         edge.run(&format!(
@@ -236,12 +262,58 @@ async fn the_host_of_a_preview_ends_with_it() {
                                 preview_expires_at = now() + interval '1 hour' where subdomain_id is not null"
         ))
         .await;
-        edge.publish_change(Change::Host { host: site.name.clone() }).await;
+        edge.publish_change(of_host(&host)).await;
         until_status(&edge, &host, "/same.txt", StatusCode::OK).await;
     }
+}
+
+#[tokio::test]
+async fn a_deleted_preview_is_not_served_from_the_cache_while_postgres_is_unreachable() {
+    let edge = Edge::start().await;
+    edge.wait_until_subscribed().await;
+    let (_, host) = previewed(&edge).await;
+    for path in ["/", "/same.txt", "/about"] {
+        assert_eq!(edge.visitor.get(&host, path).await.status, StatusCode::OK, "{path}");
+    }
     edge.run(&format!("delete from deploys where preview_token = '{TOKEN}'")).await;
-    edge.publish_change(Change::Site { subdomain_id: site.subdomain_id }).await;
+    edge.postgres.cut();
+    edge.publish_change(of_host(&host)).await;
+    // Whether it has ended can't be known now.
+    until_status(&edge, &host, "/same.txt", StatusCode::SERVICE_UNAVAILABLE).await;
+    for path in ["/", "/about"] {
+        let response = edge.visitor.get(&host, path).await;
+        assert_eq!(response.status, StatusCode::SERVICE_UNAVAILABLE, "{path}");
+    }
+    edge.postgres.restore().await;
     until_status(&edge, &host, "/same.txt", StatusCode::NOT_FOUND).await;
+    edge.postgres.cut();
+    for path in ["/", "/same.txt", "/about"] {
+        assert_eq!(edge.visitor.get(&host, path).await.status, StatusCode::NOT_FOUND, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn a_new_preview_leaves_the_cached_answers_of_the_live_site() {
+    let edge = Edge::start().await;
+    edge.wait_until_subscribed().await;
+    let (site, host) = previewed(&edge).await;
+    let live = [(site.host.as_str(), "/"), (site.host.as_str(), "/made"), ("localhost", "/p/made")];
+    let others = [(host.as_str(), "/about")];
+    for (host, path) in live.into_iter().chain(others) {
+        edge.get_until(host, path, |response| response.header("x-cache") == "hit").await;
+    }
+    let image: [(&str, &str, &[u8]); 1] = [("new.png", "image/png", b"new image")];
+    let address = format!("/{}/new.png", hex::encode(Sha256::digest(image[0].2)));
+    assert_eq!(edge.visitor.get("assets.localhost", &address).await.status, StatusCode::NOT_FOUND);
+    let (_, new) = site.preview("aaaaaaaaaaaaaaaa", &image).await;
+    edge.publish_change(of_host(&new)).await;
+    // The image was cached as absent.
+    until_status(&edge, "assets.localhost", &address, StatusCode::OK).await;
+    for (host, path) in live.into_iter().chain(others) {
+        let response = edge.visitor.get(host, path).await;
+        assert_eq!((response.status, response.header("x-cache")), (StatusCode::OK, "hit"), "{host} {path}");
+    }
+    assert_eq!(answer(&edge, &new, "/new.png").await.1, "new image");
 }
 
 #[tokio::test]

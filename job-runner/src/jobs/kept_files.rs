@@ -1,4 +1,5 @@
-//! Deletes the files that sites kept from replaced deploys after they expired. The edge hides them from that moment on.
+//! Deletes the files that sites kept from replaced deploys after they expired. The edge finds them
+//! no more from that moment on; answers that it has cached may show them for a minute.
 
 use chrono::TimeDelta;
 use service::{Rounds, metrics};

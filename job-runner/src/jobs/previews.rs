@@ -3,6 +3,7 @@
 use contract::{Change, Signal};
 use domain::Transient;
 use service::{Rounds, metrics};
+use store::deploys::kept_files::Filter;
 use uuid::Uuid;
 
 use crate::state::JobState;
@@ -37,8 +38,9 @@ async fn expire(state: &JobState, account_id: Uuid, deploy_id: Uuid) -> Result<b
     let mut tx = store::begin(&state.maintenance_db).await?;
     // The same lock order as publishing.
     store::usage::lock(&mut tx, account_id).await?;
-    let ended = store::deploys::previews::expire(&mut tx, account_id, deploy_id, now).await?;
-    let changes: Vec<Change> = ended.into_iter().map(|subdomain_id| Change::Site { subdomain_id }).collect();
+    let filter = Filter { deploy_id: Some(deploy_id), expired_at: Some(now) };
+    let ended = store::deploys::previews::end(&mut tx, account_id, filter, now).await?;
+    let changes: Vec<Change> = ended.into_iter().map(|host| Change::Host { host }).collect();
     store::outbox::insert_changes(&mut tx, &changes, now).await?;
     store::commit(tx).await?;
     if changes.is_empty() {

@@ -33,9 +33,9 @@ pub enum Change {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         path: Option<String>,
     },
-    /// A host was assigned to a site or removed, or its account was claimed, suspended or resumed.
+    /// A host was assigned to a site or removed, a preview began or ended, or its account was claimed, suspended or resumed.
     Host {
-        /// A subdomain without the sites domain, or a custom domain, which contains a dot.
+        /// A subdomain or the label of a preview without the sites domain, or a custom domain, which contains a dot.
         host: String,
     },
     /// A subdomain was deleted with all its pages; caches must remove all of them.

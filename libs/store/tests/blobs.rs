@@ -109,7 +109,7 @@ async fn a_deletion_after_an_upload_keeps_its_bytes() {
 async fn deploy_of(database: &TestDatabase, account_id: Uuid, blob: NewBlob) -> Result<Uuid, store::Error> {
     let mut tx = store::begin(&database.db).await?;
     let id = new_id();
-    insert_deploy(&mut tx, account_id, id, 1, "a test", now()).await?;
+    insert_deploy(&mut tx, account_id, id, 1, ("a test", None), now()).await?;
     let blob_id = reference_blobs(&mut tx, account_id, &[blob]).await?[0].id;
     let file = DeployFile {
         path: "a.js".to_owned(),
@@ -138,7 +138,7 @@ async fn a_file_that_is_released_while_it_is_announced_stays_stored() {
         let mut tx = store::begin(&db).await.unwrap();
         let known = lock_known(&mut tx, account_id, &[[1; 32]], None).await.unwrap();
         let id = new_id();
-        insert_deploy(&mut tx, account_id, id, 0, "a test", now()).await.unwrap();
+        insert_deploy(&mut tx, account_id, id, 0, ("a test", None), now()).await.unwrap();
         let (path, sha256, blob_id) = ("b.js".to_owned(), [1; 32], Some(known[0].id));
         insert_sources(&mut tx, account_id, id, &[NewSource { path, sha256, size_bytes: 1, blob_id }])
             .await

@@ -95,8 +95,9 @@ pub(super) async fn create(
     let id = app.rng.uuid_v7(call.now);
     let is_complete = missing.as_ref().is_some_and(Vec::is_empty);
     let size_bytes = if is_complete { 0 } else { size_bytes };
-    let by = find_name(&mut tx, call.account_id, &call.caller.credential).await?;
-    store::deploys::insert_deploy(&mut tx, call.account_id, id, size_bytes, &by, call.now).await?;
+    let name = find_name(&mut tx, call.account_id, &call.caller.credential).await?;
+    let by = (name.as_str(), call.caller.key_id());
+    store::deploys::insert_deploy(&mut tx, call.account_id, id, size_bytes, by, call.now).await?;
     if let Some(ComparedFiles { sources, .. }) = compared {
         use store::deploys::sources::{insert_sources, update_announced};
         update_announced(&mut tx, call.account_id, id, is_complete).await?;

@@ -2,6 +2,9 @@
 
 use axum::extract::State;
 use contract::Change;
+use domain::previews;
+use domain::scopes::Resource;
+use store::deploys::Status;
 use store::usage;
 use uuid::Uuid;
 use web::{Code, Deletion, Path, Problem, Reply};
@@ -19,6 +22,10 @@ pub(super) async fn delete(
     let mut tx = store::begin(&app.db).await?;
     usage::lock(&mut tx, account_id).await?;
     let deploy = find(&call, &mut tx, id).await?;
+    if deploy.status == Status::Preview {
+        // As when it is made.
+        call.check_new(Resource::Pages)?;
+    }
     if !store::deploys::previews::delete_unpublished(&mut tx, account_id, id, now).await? {
         return Err(Problem::new(
             Code::Conflict,
@@ -26,7 +33,8 @@ pub(super) async fn delete(
         )
         .hint("see its state with GET /api/deploy/{id}; POST /api/deploy/{id}/rollback reverts a live deploy"));
     }
-    let changes = deploy.subdomain_id.map(|subdomain_id| Change::Site { subdomain_id });
+    let preview = deploy.preview_token.zip(deploy.subdomain);
+    let changes = preview.map(|(token, name)| Change::Host { host: previews::label(&token, &name) });
     app.commit(tx, changes.into_iter().collect()).await?;
     Ok(call.reply(Deletion::now()))
 }

@@ -7,7 +7,7 @@ use serde::Serialize;
 use uuid::Uuid;
 use web::{PaginationQuery, Problem, Query, Reply};
 
-use super::read::DeployState;
+use super::read::{DeployState, shows_previews, unprocessed_by};
 use crate::App;
 use crate::call::{Call, scope};
 
@@ -31,10 +31,11 @@ pub(super) async fn list(
     call.check_whole_account(Resource::Deploys)?;
     let filter = call.list_filter(Resource::Subdomains, &pagination)?;
     let mut conn = store::acquire(&app.db).await?;
-    let rows = store::deploys::list_deploys(&mut conn, call.account_id, &filter).await?;
-    let now = call.now;
+    let rows =
+        store::deploys::list_deploys(&mut conn, call.account_id, &filter, unprocessed_by(&call)).await?;
+    let (now, shows_previews) = (call.now, shows_previews(&call));
     Ok(call.list(rows, filter.limit, |deploy| ListedDeploy {
         deploy_id: deploy.id,
-        state: DeployState::new(&app, deploy, now),
+        state: DeployState::new(&app, deploy, now, shows_previews),
     }))
 }

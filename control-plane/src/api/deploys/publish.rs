@@ -2,6 +2,7 @@
 
 use axum::extract::State;
 use domain::deploys::kept_files::OldFiles;
+use domain::previews;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -42,13 +43,14 @@ async fn publish_preview(
 ) -> Result<Reply<DeployResultResponse>, Problem> {
     let mut conn = store::acquire(&app.db).await?;
     let deploy = find(&call, &mut conn, id).await?;
-    let subdomain_id = check_preview(&deploy, &call)?;
+    let (subdomain_id, token) = check_preview(&deploy, &call)?;
     let subdomain = call.subdomain(&mut conn, Some(subdomain_id)).await?;
     drop(conn);
+    let label = previews::label(token, &subdomain.name);
+    let source = Source::Preview(&label);
     let work = async {
         let site = deploys::build_stored(&app, &call, id, subdomain.id).await?;
-        let published =
-            deploys::publish(&app, &call, id, Source::Preview, &subdomain, &site, old_files).await?;
+        let published = deploys::publish(&app, &call, id, source, &subdomain, &site, old_files).await?;
         Ok((site, published))
     };
     let (site, published) = with_lease(&app, &call, &deploy, &Progress::default(), work).await?;
@@ -57,12 +59,12 @@ async fn publish_preview(
     Ok(call.reply(response).next("status", "deploys.read", json!({"id": id}), hint))
 }
 
-/// Returns the subdomain of a preview that can be published.
-fn check_preview<S>(deploy: &Deploy, call: &Call<S>) -> Result<Uuid, Problem> {
+/// Returns the subdomain and the token of a preview that can be published.
+fn check_preview<'a, S>(deploy: &'a Deploy, call: &Call<S>) -> Result<(Uuid, &'a str), Problem> {
     let conflict = |detail: &'static str, hint: &'static str| Problem::new(Code::Conflict, detail).hint(hint);
     let again = "create a new deploy with POST /api/deploy";
-    match (deploy.status, deploy.subdomain_id) {
-        (Status::Preview, Some(id)) if !has_expired(deploy, call.now) => Ok(id),
+    match (deploy.status, deploy.subdomain_id.zip(deploy.preview_token.as_deref())) {
+        (Status::Preview, Some(preview)) if !has_expired(deploy, call.now) => Ok(preview),
         (Status::Preview | Status::Expired, _) => {
             Err(conflict("this preview has expired, and its files are deleted", again))
         }

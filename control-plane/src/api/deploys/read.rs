@@ -32,7 +32,7 @@ pub(super) struct DeployState {
     processed_at: Option<DateTime<Utc>>,
     /// Totals of the deploy; null before processing and for old deploys.
     stats: Option<DeployStats>,
-    /// URL of the preview; null if it is none.
+    /// URL of the preview; null if it is none, and for a key that is restricted to pages.
     preview_url: Option<String>,
     /// When the preview ends or ended; null for other deploys.
     preview_expires_at: Option<DateTime<Utc>>,
@@ -41,14 +41,15 @@ pub(super) struct DeployState {
 }
 
 impl DeployState {
-    pub(super) fn new(app: &App, deploy: Deploy, now: DateTime<Utc>) -> Self {
+    pub(super) fn new(app: &App, deploy: Deploy, now: DateTime<Utc>, shows_previews: bool) -> Self {
         let is_processed_now = deploy.leased_until.is_some_and(|until| until > now);
         let status = match deploy.status {
             _ if is_processed_now => "processing",
             Status::Preview if has_expired(&deploy, now) => Status::Expired.as_str(),
             status => status.as_str(),
         };
-        let token = deploy.preview_token.as_deref().filter(|_| !has_expired(&deploy, now));
+        let is_shown = shows_previews && !has_expired(&deploy, now);
+        let token = deploy.preview_token.as_deref().filter(|_| is_shown);
         let preview = token.zip(deploy.subdomain.as_deref());
         Self {
             status,
@@ -98,18 +99,30 @@ pub(super) async fn read(
     let deploy = find(&call, &mut conn, id).await?;
     let (files_done, files_total) = (deploy.files_done, deploy.files_total);
     let previous_deploy_id = deploy.previous_id;
-    let state = DeployState::new(&app, deploy, call.now);
+    let state = DeployState::new(&app, deploy, call.now, shows_previews(&call));
     Ok(call.reply(DeployView { id, state, files_done, files_total, previous_deploy_id }))
 }
 
 /// Returns the deploy if the caller may access its site. A deploy changes a whole site, so a key restricted to a
-/// folder has no access.
+/// folder has no access. A deploy without a site may have files of any, so a restricted key finds only those it created.
 pub(super) async fn find<S>(call: &Call<S>, conn: &mut store::Conn, id: Uuid) -> Result<Deploy, Problem> {
     let deploy = store::deploys::find_deploy(conn, call.account_id, id).await?;
     let deploy = deploy.ok_or_else(|| Problem::not_found("deploy"))?;
     call.check_whole_account(Resource::Deploys)?;
     if deploy.subdomain_id.is_some() {
         call.subdomain(conn, deploy.subdomain_id).await?;
+    } else if unprocessed_by(call).is_some_and(|key_id| deploy.created_by_key != Some(key_id)) {
+        return Err(Problem::not_found("deploy"));
     }
     Ok(deploy)
+}
+
+/// Returns whether the caller may see previews, which show all pages of a site.
+pub(super) fn shows_previews<S>(call: &Call<S>) -> bool {
+    call.restrictions().ids_of(Resource::Pages).is_none()
+}
+
+/// Returns the caller's key if it is restricted to ids: it sees no other's deploys without a site.
+pub(super) fn unprocessed_by<S>(call: &Call<S>) -> Option<Uuid> {
+    call.caller.key_id().filter(|_| !call.restrictions().ids.is_empty())
 }

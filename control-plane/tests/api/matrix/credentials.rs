@@ -9,7 +9,9 @@ use http::Method;
 use serde_json::{Value, json};
 use service::Clock;
 
-use super::resources::{Account, Resources};
+use uuid::Uuid;
+
+use super::resources::{Account, Resources, uploaded};
 use crate::harness::Api;
 
 /// A kind of caller.
@@ -65,6 +67,8 @@ pub(super) struct Credentials {
     folder: String,
     session: String,
     listed: BTreeMap<Resource, [String; 2]>,
+    /// Uploaded deploys that those keys created: they may process no others.
+    zips: BTreeMap<Resource, [Uuid; 2]>,
 }
 
 impl Credentials {
@@ -97,6 +101,14 @@ impl Credentials {
             let with = key(ScopeSet::FULL, only(&account.inside)).await;
             listed.insert(kind, [with, key(ScopeSet::FULL, only(&account.outside)).await]);
         }
+        let mut zips = BTreeMap::new();
+        for kind in [Resource::Subdomains, Resource::Pages] {
+            let [with, without] = &listed[&kind];
+            zips.insert(
+                kind,
+                [uploaded(api, with, account.id).await, uploaded(api, without, account.id).await],
+            );
+        }
         Self {
             folder: key(ScopeSet::FULL, folder).await,
             session: api.sign_in(account.id).await,
@@ -104,6 +116,7 @@ impl Credentials {
             revoked: short_lived["key"].as_str().unwrap().to_owned(),
             one_scope,
             listed,
+            zips,
             account,
         }
     }
@@ -129,6 +142,16 @@ impl Credentials {
             Column::OtherAccount => &other.key,
         };
         vec![("authorization", format!("Bearer {key}"))]
+    }
+
+    /// The resources of an account as this caller has them.
+    pub(super) fn own(&self, resources: Resources, column: Column, kind: Resource) -> Resources {
+        let at = match column {
+            Column::IdsWith => 0,
+            Column::IdsWithout => 1,
+            _ => return resources,
+        };
+        Resources { zip: self.zips.get(&kind).map_or(resources.zip, |zips| zips[at]), ..resources }
     }
 
     fn signed_in(&self, origin: &str) -> Vec<(&'static str, String)> {

@@ -113,7 +113,8 @@ impl Matrix<'_> {
             Column::FolderOutside => (&account.inside, &account.outside),
             _ => (&account.inside, &account.inside),
         };
-        let request = (case.build_request)(own, named);
+        let own = callers.own(*own, column, kind);
+        let request = (case.build_request)(&own, named);
         let id = request.id.map(|id| id.to_string()).unwrap_or_default();
         let inner = request.inner.map(|id| id.to_string()).unwrap_or_default();
         let path = endpoint.path.replace("{id}", &id).replace("{entryId}", &inner);

@@ -115,8 +115,7 @@ async fn resources(api: &Api, key: &str, account_id: Uuid, subdomain: Uuid, name
     let test = format!("/api/webhooks/{webhook}/test");
     let (_, delivery) = api.send(Method::POST, &test, Some(key), &Value::Null).await;
     let asset = json!({"filename": "a.png", "contentType": "image/png", "sizeBytes": 1, "pageId": page});
-    let zip = create_resource(api, key, "/api/deploy", json!({"sizeBytes": SITE.len()}), "deployId").await;
-    api.upload(account_id, zip, SITE).await;
+    let zip = uploaded(api, key, account_id).await;
     Resources {
         folder,
         page,
@@ -136,6 +135,13 @@ async fn resources(api: &Api, key: &str, account_id: Uuid, subdomain: Uuid, name
         domain: create_resource(api, key, "/api/account/domains", domain, "id").await,
         key: held,
     }
+}
+
+/// Creates a deploy and uploads its zip.
+pub(super) async fn uploaded(api: &Api, key: &str, account_id: Uuid) -> Uuid {
+    let zip = create_resource(api, key, "/api/deploy", json!({"sizeBytes": SITE.len()}), "deployId").await;
+    api.upload(account_id, zip, SITE).await;
+    zip
 }
 
 /// Creates and deletes a page and returns its archive.

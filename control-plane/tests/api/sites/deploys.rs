@@ -274,19 +274,11 @@ async fn a_key_restricted_to_pages_deploys_only_to_them() {
     let owner = Owner::with_plan(Plan::Pro).await;
     let done = owner.deploy(&[("index.html", b"one")]).await;
     let page = &done["pages"][0]["id"];
-    let body = json!({"label": "k", "resourceIds": {"pages": [page]}});
-    let (_, restricted) = owner.send(Method::POST, "/api/keys", body).await;
+    let key = owner.restricted_key(json!({"pages": [page]})).await;
     let process = async |files: &[(&str, &[u8])]| {
-        let id = owner.uploaded(&zip_of(files)).await;
-        owner
-            .api
-            .send(
-                Method::POST,
-                &format!("/api/deploy/{id}/process"),
-                restricted["key"].as_str(),
-                &Value::Null,
-            )
-            .await
+        let id = owner.uploaded_by(&key, &zip_of(files)).await;
+        let path = format!("/api/deploy/{id}/process");
+        owner.api.send(Method::POST, &path, Some(&key), &Value::Null).await
     };
     assert_eq!(process(&[("index.html", b"two")]).await.0, StatusCode::OK);
     let (status, problem) = process(&[("index.html", b"three"), ("new.html", b"x")]).await;

@@ -49,9 +49,23 @@ impl Owner {
         self.api.send(method, path, Some(&self.key), &body).await
     }
 
+    /// Creates a key that is restricted to these ids by kind.
+    pub(super) async fn restricted_key(&self, ids: Value) -> String {
+        let (status, key) =
+            self.send(Method::POST, "/api/keys", json!({"label": "k", "resourceIds": ids})).await;
+        assert_eq!(status, StatusCode::CREATED, "{key}");
+        key["key"].as_str().unwrap().to_owned()
+    }
+
     /// Creates a deploy and uploads its zip.
     pub(super) async fn uploaded(&self, zip: &[u8]) -> String {
-        let (status, started) = self.send(Method::POST, "/api/deploy", json!({"sizeBytes": zip.len()})).await;
+        self.uploaded_by(&self.key, zip).await
+    }
+
+    /// Creates a deploy by this key and uploads its zip.
+    pub(super) async fn uploaded_by(&self, key: &str, zip: &[u8]) -> String {
+        let body = json!({"sizeBytes": zip.len()});
+        let (status, started) = self.api.send(Method::POST, "/api/deploy", Some(key), &body).await;
         assert_eq!(status, StatusCode::CREATED, "{started}");
         let id = started["deployId"].as_str().unwrap().to_owned();
         self.api.upload(self.id, id.parse().unwrap(), zip).await;

@@ -1,8 +1,12 @@
 //! How many previews an account has and who sees them, and what a preview becomes when the site has changed meanwhile.
 
+use cache::BusEvent;
+use contract::{Change, Signal};
 use domain::plans::Plan;
+use futures::StreamExt;
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
 
 use super::owner::{Owner, zip_of};
 use crate::harness::send_to;
@@ -85,15 +89,13 @@ async fn a_preview_of_another_account_is_not_found() {
 async fn a_key_restricted_to_pages_makes_no_preview_and_publishes_none_with_other_pages() {
     let owner = Owner::with_plan(Plan::Pro).await;
     let live = owner.deploy(&FILES).await;
-    let body = json!({"label": "k", "resourceIds": {"pages": [live["pages"][0]["id"]]}});
-    let (_, restricted) = owner.send(Method::POST, "/api/keys", body).await;
-    let key = restricted["key"].as_str();
+    let key = owner.restricted_key(json!({"pages": [live["pages"][0]["id"]]})).await;
     let send = async |path: String, body: Value| {
-        let (status, problem) = owner.api.send(Method::POST, &path, key, &body).await;
+        let (status, problem) = owner.api.send(Method::POST, &path, Some(&key), &body).await;
         (status, problem["code"].as_str().unwrap_or_default().to_owned())
     };
     let forbidden = (StatusCode::FORBIDDEN, "insufficient_scope".to_owned());
-    let id = owner.uploaded(&zip_of(&[("secret.html", b"phishing")])).await;
+    let id = owner.uploaded_by(&key, &zip_of(&[("secret.html", b"phishing")])).await;
     assert_eq!(send(format!("/api/deploy/{id}/process"), json!({"publish": false})).await, forbidden);
     let (same, other) = (owner.preview(&FILES).await, owner.preview(&[("other.html", b"x")]).await);
     let publish = |preview: &Value| format!("/api/deploy/{}/publish", preview["deployId"].as_str().unwrap());
@@ -102,6 +104,105 @@ async fn a_key_restricted_to_pages_makes_no_preview_and_publishes_none_with_othe
     assert_eq!(owner.pages().await.len(), 1);
     assert_eq!(send(publish(&same), Value::Null).await.0, StatusCode::OK);
     assert_eq!(owner.publish(&other).await.0, StatusCode::OK);
+}
+
+#[tokio::test]
+async fn a_key_restricted_to_pages_neither_sees_nor_deletes_a_preview_of_other_pages() {
+    let owner = Owner::with_plan(Plan::Pro).await;
+    let live = owner.deploy(&FILES).await;
+    let preview = owner.preview(&[("secret.html", b"secret")]).await;
+    let key = owner.restricted_key(json!({"pages": [live["pages"][0]["id"]]})).await;
+    let path = format!("/api/deploy/{}", preview["deployId"].as_str().unwrap());
+    let (_, read) = owner.api.send(Method::GET, &path, Some(&key), &Value::Null).await;
+    let (_, list) = owner.api.send(Method::GET, "/api/deploy", Some(&key), &Value::Null).await;
+    assert_eq!(list["deploys"].as_array().map(Vec::len), Some(2), "{list}");
+    for shown in [&read, &list["deploys"][0]] {
+        assert_eq!((&shown["status"], &shown["previewUrl"]), (&json!("preview"), &Value::Null), "{shown}");
+    }
+    let (status, problem) = owner.api.send(Method::DELETE, &path, Some(&key), &Value::Null).await;
+    assert_eq!(
+        (status, &problem["code"]),
+        (StatusCode::FORBIDDEN, &json!("insufficient_scope")),
+        "{problem}"
+    );
+    assert_eq!(owner.deploy_state(&preview).await["previewUrl"], preview["previewUrl"]);
+    assert_eq!(owner.send(Method::DELETE, &path, Value::Null).await.0, StatusCode::OK);
+}
+
+#[tokio::test]
+async fn a_key_restricted_to_a_site_neither_finds_nor_takes_unprocessed_deploys_of_other_sites() {
+    let owner = Owner::with_plan(Plan::Pro).await;
+    let file = |bytes: &[u8]| json!({"sha256": hex::encode(Sha256::digest(bytes)), "sizeBytes": bytes.len()});
+    let files = json!({"index.html": file(FILES[0].1), "a.js": file(FILES[1].1)});
+    let announce = async |size: usize| {
+        let body = json!({"sizeBytes": size, "files": files});
+        owner.send(Method::POST, "/api/deploy", body).await.1
+    };
+    let zip = zip_of(&FILES);
+    let first = announce(zip.len()).await["deployId"].as_str().unwrap().to_owned();
+    owner.api.upload(owner.id, first.parse().unwrap(), &zip).await;
+    assert_eq!(owner.process(&first).await.0, StatusCode::OK);
+    // Nothing is missing, so the deploy can be processed without an upload.
+    let announced = announce(0).await;
+    assert_eq!(announced["uploadUrl"], Value::Null, "{announced}");
+    let path = format!("/api/deploy/{}", announced["deployId"].as_str().unwrap());
+    let (_, other) =
+        owner.send(Method::POST, "/api/account/subdomains", json!({"name": "another-site"})).await;
+    let key = owner.restricted_key(json!({"subdomains": [other["id"]]})).await;
+    let send =
+        async |method: Method, path: &str, body: Value| owner.api.send(method, path, Some(&key), &body).await;
+    assert_eq!(send(Method::GET, "/api/deploy", Value::Null).await.1["deploys"], json!([]));
+    let to_other = json!({"subdomainId": other["id"]});
+    let preview = json!({"subdomainId": other["id"], "publish": false});
+    for (method, path, body) in [
+        (Method::GET, path.clone(), Value::Null),
+        (Method::POST, format!("{path}/process"), preview.clone()),
+        (Method::POST, format!("{path}/process"), to_other),
+        (Method::POST, format!("{path}/publish"), Value::Null),
+        (Method::POST, format!("{path}/rollback"), Value::Null),
+        (Method::DELETE, path.clone(), Value::Null),
+    ] {
+        let (status, problem) = send(method.clone(), &path, body).await;
+        assert_eq!(
+            (status, &problem["code"]),
+            (StatusCode::NOT_FOUND, &json!("not_found")),
+            "{method} {path}: {problem}"
+        );
+    }
+    let own = owner.uploaded_by(&key, &zip_of(&FILES)).await;
+    let (_, list) = send(Method::GET, "/api/deploy", Value::Null).await;
+    assert_eq!(
+        (&list["deploys"][0]["deployId"], list["deploys"].as_array().unwrap().len()),
+        (&json!(own), 1)
+    );
+    let (status, made) = send(Method::POST, &format!("/api/deploy/{own}/process"), preview).await;
+    assert_eq!(status, StatusCode::CREATED, "{made}");
+    let (status, done) = owner.process(announced["deployId"].as_str().unwrap()).await;
+    assert_eq!(status, StatusCode::OK, "{done}");
+}
+
+#[tokio::test]
+async fn a_preview_that_begins_or_ends_invalidates_its_own_host_only() {
+    let owner = Owner::with_plan(Plan::Pro).await;
+    let mut events = std::pin::pin!(owner.api.bus().subscribe());
+    assert_eq!(events.next().await, Some(BusEvent::Lagged));
+    let host = |preview: &Value| {
+        let host = preview["previewUrl"].as_str().unwrap().strip_prefix("http://").unwrap();
+        Change::Host { host: host.split_once('.').unwrap().0.to_owned() }
+    };
+    let site = Change::Site { subdomain_id: owner.subdomain_id };
+    let (deleted, published) = (owner.preview(&FILES).await, owner.preview(&FILES).await);
+    let path = format!("/api/deploy/{}", deleted["deployId"].as_str().unwrap());
+    assert_eq!(owner.send(Method::DELETE, &path, Value::Null).await.0, StatusCode::OK);
+    assert_eq!(owner.publish(&published).await.0, StatusCode::OK);
+    let unprocessed = owner.uploaded(&zip_of(&FILES)).await;
+    let path = format!("/api/deploy/{unprocessed}");
+    assert_eq!(owner.send(Method::DELETE, &path, Value::Null).await.0, StatusCode::OK);
+    owner.deploy(&FILES).await;
+    let expected = [host(&deleted), host(&published), host(&deleted), site.clone(), host(&published), site];
+    for change in expected {
+        assert_eq!(events.next().await, Some(BusEvent::Message(Signal::Changed(change))));
+    }
 }
 
 #[tokio::test]
@@ -146,13 +247,11 @@ async fn deploys_are_listed_newest_first_a_page_at_a_time() {
     // A key for another site sees no deploy of this one.
     let body = json!({"name": "another-site"});
     let (_, other) = owner.send(Method::POST, "/api/account/subdomains", body).await;
-    let body = json!({"label": "k", "resourceIds": {"subdomains": [other["id"]]}});
-    let (_, restricted) = owner.send(Method::POST, "/api/keys", body).await;
-    let key = restricted["key"].as_str();
-    let (_, list) = owner.api.send(Method::GET, "/api/deploy", key, &Value::Null).await;
-    assert_eq!(list["deploys"].as_array().map(Vec::len), Some(3), "only those without a site: {list}");
+    let key = owner.restricted_key(json!({"subdomains": [other["id"]]})).await;
+    let (_, list) = owner.api.send(Method::GET, "/api/deploy", Some(&key), &Value::Null).await;
+    assert_eq!(list["deploys"], json!([]), "those without a site belong to another key");
     let path = format!("/api/deploy/{}/publish", preview["deployId"].as_str().unwrap());
-    let (status, _) = owner.api.send(Method::POST, &path, key, &Value::Null).await;
+    let (status, _) = owner.api.send(Method::POST, &path, Some(&key), &Value::Null).await;
     assert_eq!(status, StatusCode::FORBIDDEN);
 }
 

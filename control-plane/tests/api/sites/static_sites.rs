@@ -281,13 +281,11 @@ async fn a_page_that_the_api_creates_during_a_deploy_is_not_overwritten() {
 async fn a_key_restricted_to_pages_adds_no_html_without_a_page() {
     let owner = Owner::with_plan(Plan::Pro).await;
     let done = owner.deploy(&[("index.html", b"one")]).await;
-    let body = json!({"label": "k", "resourceIds": {"pages": [done["pages"][0]["id"]]}});
-    let (_, restricted) = owner.send(Method::POST, "/api/keys", body).await;
+    let key = owner.restricted_key(json!({"pages": [done["pages"][0]["id"]]})).await;
     let large = "<p>x</p>".repeat(70_000);
-    let id = owner.uploaded(&zip_of(&[("index.html", b"two"), ("large.html", large.as_bytes())])).await;
-    let path = format!("/api/deploy/{id}/process");
-    let (status, problem) =
-        owner.api.send(Method::POST, &path, restricted["key"].as_str(), &Value::Null).await;
+    let zip = zip_of(&[("index.html", b"two"), ("large.html", large.as_bytes())]);
+    let path = format!("/api/deploy/{}/process", owner.uploaded_by(&key, &zip).await);
+    let (status, problem) = owner.api.send(Method::POST, &path, Some(&key), &Value::Null).await;
     assert_eq!((status, &problem["code"]), (StatusCode::FORBIDDEN, &json!("insufficient_scope")));
     assert_eq!((owner.pages().await["index"].0.as_str(), owner.file("large.html").await), ("one", None));
 }

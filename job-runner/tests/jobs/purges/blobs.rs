@@ -186,11 +186,11 @@ async fn an_unprocessed_deploy_is_deleted_with_its_zip() {
     let (id, blob) = (new_id(), account.put(b"zip"));
     let mut tx = store::begin(&account.database.db).await.unwrap();
     let long_ago = now() - TimeDelta::hours(25);
-    store::deploys::insert_deploy(&mut tx, account.id, id, 3, "a key", long_ago).await.unwrap();
+    store::deploys::insert_deploy(&mut tx, account.id, id, 3, ("a key", None), long_ago).await.unwrap();
     let settled = store::blobs::reference_blobs(&mut tx, account.id, &[blob]).await.unwrap();
     store::deploys::update_uploaded(&mut tx, account.id, id, settled[0].id).await.unwrap();
     let young = new_id();
-    store::deploys::insert_deploy(&mut tx, account.id, young, 3, "a key", now()).await.unwrap();
+    store::deploys::insert_deploy(&mut tx, account.id, young, 3, ("a key", None), now()).await.unwrap();
     store::commit(tx).await.unwrap();
     let running = account.run(&[]).await;
     until(async || account.blobs.files().is_empty()).await;
@@ -207,7 +207,9 @@ async fn bytes_of_an_announced_file_stay_until_its_deploy_is_abandoned() {
         let (id, created_at) = (new_id(), now() - TimeDelta::hours(hours));
         let blobs: Vec<NewBlob> = files.iter().map(|bytes| account.put(bytes)).collect();
         let mut tx = store::begin(&account.database.db).await.unwrap();
-        store::deploys::insert_deploy(&mut tx, account.id, id, 0, "a test", created_at).await.unwrap();
+        store::deploys::insert_deploy(&mut tx, account.id, id, 0, ("a test", None), created_at)
+            .await
+            .unwrap();
         store::deploys::sources::update_announced(&mut tx, account.id, id, true).await.unwrap();
         let settled = store::blobs::reference_blobs(&mut tx, account.id, &blobs).await.unwrap();
         let source = |blob: &NewBlob| NewSource {
@@ -244,7 +246,7 @@ async fn an_account_is_deleted_with_its_announced_files() {
     let blob = account.put(b"words");
     let id = new_id();
     let mut tx = store::begin(&account.database.db).await.unwrap();
-    store::deploys::insert_deploy(&mut tx, account.id, id, 0, "a test", now()).await.unwrap();
+    store::deploys::insert_deploy(&mut tx, account.id, id, 0, ("a test", None), now()).await.unwrap();
     let settled = store::blobs::reference_blobs(&mut tx, account.id, &[blob]).await.unwrap();
     let source = NewSource {
         path: "a.js".to_owned(),

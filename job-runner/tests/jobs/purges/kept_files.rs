@@ -14,7 +14,7 @@ impl Account {
     async fn deploy(&self, paths: &[&str]) -> Uuid {
         let id = new_id();
         let mut tx = store::begin(&self.database.db).await.unwrap();
-        store::deploys::insert_deploy(&mut tx, self.id, id, 3, "a test", now()).await.unwrap();
+        store::deploys::insert_deploy(&mut tx, self.id, id, 3, ("a test", None), now()).await.unwrap();
         let mut files = Vec::new();
         for path in paths {
             let mut sha256 = [0; 32];

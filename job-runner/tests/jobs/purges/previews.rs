@@ -1,8 +1,11 @@
 //! Previews end with their files, and no earlier.
 
+use cache::BusEvent;
 use chrono::TimeDelta;
+use contract::{Change, Signal};
 use domain::deploys::report::{DeployReport, DeployStats};
 use domain::static_sites::SiteRules;
+use futures::StreamExt;
 use sandbox::test::until;
 use store::deploys::Status;
 use store::deploys::files::DeployFile;
@@ -26,7 +29,7 @@ impl Account {
     async fn preview(&self, subdomain_id: Uuid, token: &str, expires_in: TimeDelta) -> Uuid {
         let (deploy_id, zip) = (new_id(), self.put(b"zip"));
         let mut tx = store::begin(&self.database.db).await.unwrap();
-        store::deploys::insert_deploy(&mut tx, self.id, deploy_id, 3, "a key", now()).await.unwrap();
+        store::deploys::insert_deploy(&mut tx, self.id, deploy_id, 3, ("a key", None), now()).await.unwrap();
         let zip = store::blobs::reference_blobs(&mut tx, self.id, &[zip]).await.unwrap()[0].id;
         store::deploys::update_uploaded(&mut tx, self.id, deploy_id, zip).await.unwrap();
         let stats = DeployStats {
@@ -82,7 +85,16 @@ async fn an_expired_preview_ends_with_its_files_and_bytes_and_no_other_does() {
         .change(&format!("update deploys set leased_until = now() + interval '1 hour' where id = '{leased}'"))
         .await;
     assert_eq!(account.stored_bytes().await, 3 * FILE_BYTES);
+    let bus: cache::Bus<Signal> = cache::Bus::connect(&account.redis.url, &account.redis.prefix).unwrap();
+    let mut events = std::pin::pin!(bus.subscribe());
+    assert_eq!(events.next().await, Some(BusEvent::Lagged));
     let running = account.run(&[]).await;
+    let host = Change::Host { host: "aaaaaaaaaaaaaaaa--quiet-otter".to_owned() };
+    let signal = BusEvent::Message(Signal::Changed(host));
+    let mut changes = events
+        .by_ref()
+        .filter(|event| std::future::ready(matches!(event, BusEvent::Message(Signal::Changed(_)))));
+    assert_eq!(changes.next().await, Some(signal), "and nothing of the live site");
     // The zip and the file of the expired preview.
     until(async || account.blobs.files().len() == 2).await;
     assert_eq!(account.status(over).await, Status::Expired);

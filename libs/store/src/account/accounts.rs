@@ -6,7 +6,7 @@ use domain::plans::Plan;
 use sqlx::{query, query_scalar};
 use uuid::Uuid;
 
-use crate::deploys::kept_files;
+use crate::deploys::{kept_files, previews};
 use crate::{Conn, Error, blobs, outbox, usage};
 
 /// A trial to create.
@@ -126,7 +126,7 @@ pub async fn list_newest(conn: &mut Conn, limit: i64) -> Result<Vec<(Uuid, Plan,
 }
 
 /// Suspends an account: its sites, forms and short URLs answer 451, its keys 403, and its visits are not counted.
-/// Ends its files of replaced deploys. Publishes the change to all caches. Keeps the time of the first suspension and the
+/// Ends its previews and its files of replaced deploys. Publishes the change to all caches. Keeps the time of the first suspension and the
 /// reason of the last. Returns `false` if there is no such account.
 pub async fn suspend(
     conn: &mut Conn,
@@ -143,19 +143,24 @@ pub async fn suspend(
     )
     .execute(&mut *conn)
     .await?;
-    delete_kept_files(conn, account_id, now).await?;
+    delete_unpublished_files(conn, account_id, now).await?;
     publish_changes(conn, account_id, now).await?;
     Ok(done.rows_affected() > 0)
 }
 
-/// Deletes the files that sites of the account keep from replaced deploys: a resumed site serves its own files only.
-async fn delete_kept_files(conn: &mut Conn, account_id: Uuid, now: DateTime<Utc>) -> Result<(), Error> {
+/// Deletes the files of previews, and those that sites keep from replaced deploys: a resumed account serves only what is live.
+async fn delete_unpublished_files(
+    conn: &mut Conn,
+    account_id: Uuid,
+    now: DateTime<Utc>,
+) -> Result<(), Error> {
     usage::lock(conn, account_id).await?;
     let deleted = kept_files::delete_kept(conn, account_id, kept_files::Filter::default()).await?;
     usage::release_bytes(conn, account_id, deleted.bytes).await?;
     blobs::release_blobs(conn, account_id, &deleted.blobs, now).await?;
-    let changes: Vec<Change> =
-        deleted.subdomains.into_iter().map(|subdomain_id| Change::Site { subdomain_id }).collect();
+    let ended = previews::end(conn, account_id, kept_files::Filter::default(), now).await?;
+    let sites = deleted.subdomains.into_iter().map(|subdomain_id| Change::Site { subdomain_id });
+    let changes: Vec<Change> = ended.into_iter().map(|host| Change::Host { host }).chain(sites).collect();
     outbox::insert_changes(conn, &changes, now).await
 }
 

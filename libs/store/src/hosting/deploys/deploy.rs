@@ -85,6 +85,8 @@ pub struct Deploy {
     pub created_at: DateTime<Utc>,
     /// The display name of the caller who created it.
     pub created_by: Option<String>,
+    /// The key that created it, which may be deleted by now; none if it was created in a session.
+    pub created_by_key: Option<Uuid>,
     /// When it was published.
     pub processed_at: Option<DateTime<Utc>>,
     /// Its totals, once it is processed.
@@ -111,6 +113,7 @@ pub(super) struct DeployRow {
     pub(super) previous_id: Option<Uuid>,
     pub(super) created_at: DateTime<Utc>,
     pub(super) created_by: Option<String>,
+    pub(super) created_by_key: Option<Uuid>,
     pub(super) processed_at: Option<DateTime<Utc>>,
     pub(super) stats: Option<Value>,
     pub(super) preview_token: Option<String>,
@@ -140,6 +143,7 @@ impl TryFrom<DeployRow> for Deploy {
             previous_id: row.previous_id,
             created_at: row.created_at,
             created_by: row.created_by,
+            created_by_key: row.created_by_key,
             processed_at: row.processed_at,
             stats: row.stats.and_then(|stats| serde_json::from_value(stats).ok()),
             preview_token: row.preview_token,
@@ -148,21 +152,23 @@ impl TryFrom<DeployRow> for Deploy {
     }
 }
 
-/// Inserts a deploy before its upload.
+/// Inserts a deploy before its upload. Its creator has a display name and, unless it is a session, a key.
 pub async fn insert_deploy(
     conn: &mut Conn,
     account_id: Uuid,
     id: Uuid,
     size_bytes: i64,
-    created_by: &str,
+    (created_by, created_by_key): (&str, Option<Uuid>),
     now: DateTime<Utc>,
 ) -> Result<(), Error> {
     query!(
-        "insert into deploys (id, account_id, size_bytes, created_by, created_at) values ($1, $2, $3, $4, $5)",
+        "insert into deploys (id, account_id, size_bytes, created_by, created_by_key, created_at)
+         values ($1, $2, $3, $4, $5, $6)",
         id,
         account_id,
         size_bytes,
         created_by,
+        created_by_key,
         now,
     )
     .execute(conn)
@@ -187,8 +193,8 @@ pub async fn find_deploy(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<
     let row = query_as!(
         DeployRow,
         r#"select d.id, d.subdomain_id, s.name as "subdomain?", d.status, d.size_bytes, d.has_manifest, d.leased_until,
-                  d.files_done, d.files_total, d.has_files, d.previous_id, d.created_at, d.created_by, d.processed_at,
-                  d.stats, d.preview_token, d.preview_expires_at, b.id as "blob_id?", b.sha256 as "sha256?",
+                  d.files_done, d.files_total, d.has_files, d.previous_id, d.created_at, d.created_by, d.created_by_key,
+                  d.processed_at, d.stats, d.preview_token, d.preview_expires_at, b.id as "blob_id?", b.sha256 as "sha256?",
                   exists (select from served_deploys v where v.deploy_id = d.id) as "is_live!"
            from deploys d left join blobs b on b.id = d.blob_id left join subdomains s on s.id = d.subdomain_id
            where d.account_id = $1 and d.id = $2"#,

@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use crate::{Conn, Error};
 
-/// The kept files to delete.
+/// The kept files to delete, or the previews to end.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Filter {
     /// Of this deploy only.

@@ -2,11 +2,13 @@
 
 use chrono::{DateTime, Utc};
 use domain::deploys::report::{DeployReport, DeployStats};
+use domain::previews::label;
 use domain::static_sites::SiteRules;
 use sqlx::types::Json;
 use sqlx::{query, query_as, query_scalar};
 use uuid::Uuid;
 
+use super::kept_files::Filter;
 use super::sources;
 use crate::subdomains::StoredSite;
 use crate::{Conn, Error, blobs, usage};
@@ -169,28 +171,38 @@ pub async fn list_expired(
     Ok(rows.into_iter().map(|row| (row.account_id, row.id)).collect())
 }
 
-/// Ends a preview that has expired: deletes its files, and releases their blobs and bytes. The caller holds the usage
-/// lock. Returns its site, or `None` if it is no preview any more, is being published, or has not expired.
-pub async fn expire(
+/// Ends previews: deletes their files, and releases their blobs and bytes. The caller holds the usage lock. The filter's time
+/// leaves out previews that are being published. Returns the labels of their hosts, which the caller must invalidate.
+pub async fn end(
     conn: &mut Conn,
     account_id: Uuid,
-    deploy_id: Uuid,
+    filter: Filter,
     now: DateTime<Utc>,
-) -> Result<Option<Uuid>, Error> {
-    let ended = query_scalar!(
-        "update deploys set status = 'expired', has_files = false, leased_until = null, rules = null,
-                            preview_token = null, preview_report = null
-         where account_id = $1 and id = $2 and status = 'preview' and preview_expires_at <= $3
-           and (leased_until is null or leased_until <= $3) returning subdomain_id",
+) -> Result<Vec<String>, Error> {
+    let ended = query!(
+        r#"with ended as (
+             select d.id, d.preview_token, s.name from deploys d join subdomains s on s.id = d.subdomain_id
+             where d.account_id = $1 and d.status = 'preview' and ($2::uuid is null or d.id = $2)
+               and ($3::timestamptz is null
+                    or d.preview_expires_at <= $3 and (d.leased_until is null or d.leased_until <= $3))
+             for update of d)
+           update deploys d set status = 'expired', has_files = false, leased_until = null, rules = null,
+                                preview_token = null, preview_report = null,
+                                preview_expires_at = least(d.preview_expires_at, $4)
+           from ended e where d.id = e.id returning d.id, e.preview_token as "token!", e.name"#,
         account_id,
-        deploy_id,
+        filter.deploy_id,
+        filter.expired_at,
         now,
     )
-    .fetch_optional(&mut *conn)
+    .fetch_all(&mut *conn)
     .await?;
-    let Some(subdomain_id) = ended.flatten() else { return Ok(None) };
-    release_files(conn, account_id, deploy_id, now).await?;
-    Ok(Some(subdomain_id))
+    let mut labels = Vec::with_capacity(ended.len());
+    for preview in ended {
+        release_files(conn, account_id, preview.id, now).await?;
+        labels.push(label(&preview.token, &preview.name));
+    }
+    Ok(labels)
 }
 
 /// Deletes a deploy that was never published, with its upload and its files, and releases their blobs and bytes. The caller
