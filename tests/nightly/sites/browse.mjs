@@ -106,10 +106,19 @@ function beyond(ours, theirs) {
   });
 }
 
-async function look(origin, path, shows) {
+/** Waits for the element that a page shows last, in one of its frames. */
+async function untilReady(page, [frame, element]) {
+  await page.frameLocator(frame).locator(element).first().waitFor({ timeout: WAIT_MS * 2 });
+}
+
+async function look(origin, path, shows, ready) {
   const view = await View.open(origin);
   try {
     const status = await view.visit(path, shows);
+    if (ready) {
+      await untilReady(view.page, ready);
+      await view.settle();
+    }
     return { status, seen: await view.seen(), shot: await view.screenshot(), errors: view.errors, failed: view.failed };
   } finally {
     await view.close();
@@ -120,22 +129,23 @@ async function look(origin, path, shows) {
 async function comparePage(build, path) {
   const problems = [];
   const shows = build.shows?.[0] === path ? build.shows[1] : null;
-  const theirs = await look(build.theirs, path, shows);
-  let ours = await look(build.ours, path, shows);
+  const ready = build.bytesOf === path ? build.ready : null;
+  const theirs = await look(build.theirs, path, shows, ready);
+  let ours = await look(build.ours, path, shows, ready);
   if (theirs.status !== 200) problems.push(`nginx answers ${theirs.status}`);
   const errors = beyond(ours.errors, theirs.errors);
   const failed = beyond(ours.failed, theirs.failed);
   // Pixels of an error page say nothing.
   if (ours.status !== theirs.status) return { path, problems: [`status ${ours.status} instead of ${theirs.status}`], errors, failed, pixels: 0, noise: 0 };
-  const again = await look(build.theirs, path, shows);
+  const again = await look(build.theirs, path, shows, ready);
   let noise = await differingPixels(theirs.shot, again.shot);
   let pixels = Math.min(await differingPixels(theirs.shot, ours.shot), await differingPixels(again.shot, ours.shot));
   // A font or a frame that arrives late may move pixels once, and an application may still be on its way to its first address: a
   // real difference stays.
   const isElsewhere = () => ours.seen.path !== theirs.seen.path || ours.seen.title !== theirs.seen.title;
   for (let turn = 0; turn < 5 && (pixels > noise || isElsewhere()); turn++) {
-    const third = await look(build.theirs, path, shows);
-    ours = await look(build.ours, path, shows);
+    const third = await look(build.theirs, path, shows, ready);
+    ours = await look(build.ours, path, shows, ready);
     noise = Math.max(noise, await differingPixels(third.shot, again.shot));
     pixels = Math.min(pixels, await differingPixels(third.shot, ours.shot));
   }
@@ -246,10 +256,7 @@ async function bytes(origin, build) {
       session.on("Network.loadingFinished", ({ requestId, encodedDataLength }) => requests.has(requestId) && (requests.get(requestId).bytes = encodedDataLength));
       const response = await page.goto(origin + build.bytesOf, { waitUntil: "load", timeout: WAIT_MS * 2 });
       if (response.status() !== 200) return null;
-      if (build.bytesReady) {
-        const [frame, element] = build.bytesReady;
-        await page.frameLocator(frame).locator(element).first().waitFor({ timeout: WAIT_MS * 2 });
-      }
+      if (build.ready) await untilReady(page, build.ready);
       await page.waitForLoadState("networkidle", { timeout: WAIT_MS }).catch(() => {});
       const sent = [...requests.values()].filter((one) => !one.isCached && one.url.startsWith("http"));
       const own = (one) => new URL(one.url).pathname.startsWith("/_wr/");

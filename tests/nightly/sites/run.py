@@ -58,7 +58,7 @@ def browse(builds, deployed, port):
         subprocess.run(["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"], cwd=browser, check=True, stdout=subprocess.DEVNULL)
     plan = [{"name": build.name, "pages": build.pages, "click": build.click, "search": build.search, "shows": build.shows,
              "ours": deployed[build.name].origin, "theirs": f"http://{build.name}.localhost:{port}",
-             "bytesOf": build.bytes_of, "bytesReady": build.bytes_ready, "compressed": f"http://{build.name}-compressed.localhost:{port}"}
+             "bytesOf": build.bytes_of, "ready": build.ready, "compressed": f"http://{build.name}-compressed.localhost:{port}"}
             for build in builds if not deployed[build.name].refusal]
     results = {}
     command = ["node", str(pathlib.Path(__file__).with_name("browse.mjs"))]

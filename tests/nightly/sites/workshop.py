@@ -28,15 +28,15 @@ class Build:
     `open` (a selector to click first, or a key), `input`, `text`, `result`. `fallback` is the file that a single-page
     application answers unknown addresses with, and `spa` asks for it by the API. `wrap` is the folder of the zip that
     holds the build, beside `beside`, files outside of it. `bytes_of` is the page of which the bytes are compared,
-    `bytes_ready` a frame of it and an element in that frame which appears last. `shows` is a page and a text that its
+    `ready` a frame of that page and an element in the frame which appears last. `shows` is a page and a text that its
     scripts write when they are done. `expects` are addresses where nginx is no measure, each with a status and headers.
     """
 
     def __init__(self, name, recipe, pages, click=None, search=None, fallback=None, spa=False, wrap="", beside=None,
-                 plan="scale", bytes_of=None, bytes_ready=None, shows=None, expects=()):
+                 plan="scale", bytes_of=None, ready=None, shows=None, expects=()):
         self.name, self.recipe, self.pages, self.click, self.search = name, recipe, pages, click, search
         self.fallback, self.spa, self.wrap, self.beside, self.plan = fallback, spa, wrap, beside or {}, plan
-        self.bytes_of, self.bytes_ready, self.shows, self.expects = bytes_of, bytes_ready, shows, expects
+        self.bytes_of, self.ready, self.shows, self.expects = bytes_of, ready, shows, expects
 
     def key(self):
         """Changes with the recipe and with what it is made from."""

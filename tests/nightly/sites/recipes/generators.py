@@ -93,5 +93,5 @@ BUILDS = [
           search={"open": "button[data-open-modal]", "input": ".pagefind-ui__search-input, dialog input", "text": content.RARE_WORD,
                   "result": "a.pagefind-ui__result-link, dialog a[href*=article]"}),
     Build("storybook", storybook, ["/", "/iframe.html?viewMode=story&id=group-1-button-1--small"], click='[id="group-1-button-1--small"]',
-          bytes_of="/", bytes_ready=("#storybook-preview-iframe", "#storybook-docs h1, #storybook-root button")),
+          bytes_of="/", ready=("#storybook-preview-iframe", "#storybook-docs h1, #storybook-root button")),
 ]
