@@ -56,7 +56,7 @@ async fn a_build_is_seen_as_a_preview_and_goes_live_unchanged() -> Result<()> {
     );
 
     let publish = format!("{base}/api/deploy/{id}/publish");
-    let live = client.retry_until_ok(Method::POST, &publish, &Value::Null).await?;
+    let live = client.retry_until_ok(Method::POST, &publish, &json!({})).await?;
     ensure!(live["siteUrl"] == live_url && live["pages"][0]["slug"] == "index", "{live}");
     until_status(&client, live_url, StatusCode::OK).await?;
     ensure!(client.get(live_url).await?.text() == PAGE, "the live page differs from its preview");
