@@ -5,16 +5,19 @@
 //! or an error. Meanwhile a background task opens the connections again, and then closes the circuit. No request does
 //! that: on an overloaded machine a new connection takes longer than a request waits, and each attempt would end
 //! unfinished.
+//!
+//! A query that times out while Postgres answers others is slow, which is no outage: it fails alone. Its connection is
+//! replaced in the background as well.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use domain::Transient;
 use futures::future::join_all;
 use tokio::time::{Instant, timeout_at};
 
-use crate::db::connect_early;
+use crate::db::connect_kept_open;
 use crate::{Config, Conn, Db, Error};
 
 /// Timeout of a query. A lookup by key takes about a millisecond.
@@ -26,8 +29,26 @@ const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 #[derive(Debug, Clone)]
 pub struct ReadPool {
     db: Db,
-    /// Whether the circuit is open: a task tries to reach Postgres, and no query does.
-    is_open: Arc<AtomicBool>,
+    circuit: Arc<Circuit>,
+}
+
+#[derive(Debug, Default)]
+struct Circuit {
+    /// Whether all queries fail at once.
+    is_open: AtomicBool,
+    /// Whether a task opens the connections again.
+    is_recovering: AtomicBool,
+    last_answer: Mutex<Option<Instant>>,
+}
+
+impl Circuit {
+    fn record_answer(&self) {
+        *self.last_answer.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+    }
+
+    fn has_answered_since(&self, time: Instant) -> bool {
+        self.last_answer.lock().unwrap_or_else(PoisonError::into_inner).is_some_and(|last| last >= time)
+    }
 }
 
 /// The failure of a read.
@@ -67,12 +88,14 @@ impl ReadPool {
     /// the background and stay open.
     pub fn connect(config: &Config, connections: u32) -> Result<Self, Error> {
         // A cancelled query must not leave a connection behind that waits for a lock.
-        Ok(Self::new(connect_early(config, connections, TIMEOUT)?))
+        let pool = Self::new(connect_kept_open(config, connections, TIMEOUT)?);
+        pool.open_connections();
+        Ok(pool)
     }
 
     /// Wraps an existing pool.
     pub fn new(db: Db) -> Self {
-        Self { db, is_open: Arc::default() }
+        Self { db, circuit: Arc::default() }
     }
 
     /// Runs `query` on a connection, within the timeout.
@@ -80,45 +103,61 @@ impl ReadPool {
         &self,
         query: impl AsyncFnOnce(&mut Conn) -> Result<T, Error>,
     ) -> Result<T, ReadError> {
-        if self.is_open.load(Ordering::Acquire) {
+        if self.circuit.is_open.load(Ordering::Acquire) {
             return Err(ReadError::Unavailable);
         }
-        let by = Instant::now() + TIMEOUT;
-        let unavailable = |_elapsed| {
-            self.db.record_timeout();
-            Err(ReadError::Unavailable)
+        let began = Instant::now();
+        let result = match timeout_at(began + TIMEOUT, self.run(query)).await {
+            Err(_elapsed) => Err(ReadError::Unavailable),
+            Ok(result) => result.map_err(ReadError::from),
         };
-        let result = match timeout_at(by, crate::acquire_cancel_safe(&self.db)).await {
-            Err(elapsed) => unavailable(elapsed),
-            Ok(Err(error)) => Err(error.into()),
-            Ok(Ok(mut conn)) => match timeout_at(by, query(&mut conn)).await {
-                Ok(result) => {
-                    conn.release();
-                    result.map_err(ReadError::from)
-                }
-                Err(elapsed) => unavailable(elapsed),
-            },
-        };
-        if result.as_ref().is_err_and(ReadError::is_outage) && !self.is_open.swap(true, Ordering::AcqRel) {
-            let pool = self.clone();
-            tokio::spawn(async move { pool.recover().await });
+        if result.as_ref().is_err_and(ReadError::is_outage) {
+            self.handle_outage(began);
+        } else {
+            self.circuit.record_answer();
         }
         result
     }
 
-    /// Closes the circuit as soon as Postgres answers. Waits until each connection is open or has failed, because the
-    /// next requests would not wait for them.
+    async fn run<T>(&self, query: impl AsyncFnOnce(&mut Conn) -> Result<T, Error>) -> Result<T, Error> {
+        let mut conn = crate::acquire_cancel_safe(&self.db).await?;
+        let result = query(&mut conn).await;
+        conn.release();
+        result
+    }
+
+    /// Opens the circuit unless Postgres has answered another query since this one `began`.
+    fn handle_outage(&self, began: Instant) {
+        if !self.circuit.has_answered_since(began) {
+            self.db.record_timeout();
+            self.circuit.is_open.store(true, Ordering::Release);
+        }
+        self.open_connections();
+    }
+
+    /// Opens missing connections in the background, unless a task does so already.
+    fn open_connections(&self) {
+        if !self.circuit.is_recovering.swap(true, Ordering::AcqRel) {
+            let pool = self.clone();
+            tokio::spawn(async move { pool.recover().await });
+        }
+    }
+
+    /// Opens missing connections, and closes the circuit as soon as Postgres answers. Waits until each connection is open
+    /// or has failed, because the next requests would not wait for them.
     #[expect(clippy::disallowed_methods, reason = "the pause before Postgres is tried again")]
     async fn recover(self) {
         let connections = 0..self.db.options().get_max_connections();
         while !join_all(connections.clone().map(|_| self.answers())).await.contains(&true) {
-            if Arc::strong_count(&self.is_open) == 1 {
+            if Arc::strong_count(&self.circuit) == 1 {
                 // The pool is dropped.
                 return;
             }
             tokio::time::sleep(RETRY_INTERVAL).await;
         }
-        self.is_open.store(false, Ordering::Release);
+        // In this order: a query that opens the circuit in between starts a task of its own.
+        self.circuit.is_recovering.store(false, Ordering::Release);
+        self.circuit.is_open.store(false, Ordering::Release);
     }
 
     /// Returns whether Postgres answers on a connection of its own.

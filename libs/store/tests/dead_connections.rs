@@ -125,6 +125,36 @@ async fn reads_go_on_while_connecting_takes_longer_than_a_read_waits() {
 }
 
 #[tokio::test]
+async fn the_connections_for_reads_are_open_before_the_first_read() {
+    let database = sandbox::test::database().await;
+    let count = "select count(*) from pg_stat_activity where application_name = 'reads'";
+    let config = Config::new(format!("{}?application_name=reads", database.url), 1);
+    let _pool = ReadPool::connect(&config, CONNECTIONS).unwrap();
+    let open = async || sqlx::query_scalar::<_, i64>(count).fetch_one(&database.db).await.unwrap();
+    sandbox::test::until(async || open().await == i64::from(CONNECTIONS)).await;
+}
+
+/// On an overloaded machine, one slow read would otherwise fail all others until new connections are open.
+#[tokio::test]
+async fn a_read_that_times_out_while_others_are_answered_fails_alone() {
+    let database = sandbox::test::database().await;
+    let db = store::connect(&Config::new(&database.url, CONNECTIONS)).unwrap();
+    let pool = ReadPool::new(db.clone());
+    let slow = pool.query(async |conn: &mut store::Conn| {
+        Ok(sqlx::query("select pg_sleep(60)").execute(&mut *conn).await.map(drop)?)
+    });
+    let others = async {
+        sandbox::test::until(async || db.size() > db.num_idle().try_into().unwrap()).await;
+        pool.query(read_clock).await
+    };
+    let (slow, other) = tokio::join!(slow, others);
+    assert!(slow.is_err() && other.is_ok(), "{slow:?} {other:?}");
+    let after = pool.query(read_clock).await;
+    assert!(after.is_ok(), "the circuit stays closed: {after:?}");
+    sandbox::test::until(async || db.num_idle() == CONNECTIONS as usize).await;
+}
+
+#[tokio::test]
 async fn a_dropped_transaction_is_rolled_back_before_its_connection_is_used_again() {
     let database = sandbox::test::database().await;
     let db = store::connect(&Config::new(&database.url, 1)).unwrap();

@@ -75,8 +75,13 @@ pub fn connect_with_lock_timeout(config: &Config, lock_timeout: Duration) -> Res
     connect(&with_lock_timeout(config, lock_timeout))
 }
 
-/// Like [`connect_with_lock_timeout`], with `connections` that are opened in the background and stay open.
-pub(crate) fn connect_early(config: &Config, connections: u32, lock_timeout: Duration) -> Result<Db, Error> {
+/// Like [`connect_with_lock_timeout`], with `connections` that stay open. sqlx opens none of them before the first is used:
+/// only one that is closed is replaced in the background.
+pub(crate) fn connect_kept_open(
+    config: &Config,
+    connections: u32,
+    lock_timeout: Duration,
+) -> Result<Db, Error> {
     let pool = pool_options(connections).min_connections(connections);
     open(&with_lock_timeout(config, lock_timeout), pool, &[], true)
 }
