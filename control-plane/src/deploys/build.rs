@@ -6,6 +6,7 @@ use std::fs::File;
 use std::sync::Arc;
 
 use blobs::Name;
+use bytes::Bytes;
 use chrono::TimeDelta;
 use domain::FieldError;
 use domain::deploys::report::DeployStats;
@@ -30,10 +31,13 @@ use crate::App;
 use crate::call::Call;
 
 /// Files announced in one statement.
-const BATCH_SIZE: usize = 64;
-/// Files uploaded to the blob store, or downloaded from it, at once.
+const BATCH_SIZE: usize = 512;
+/// Files, and their bytes, that are stored together.
+const GROUP_FILES: usize = 16;
+const GROUP_BYTES: u64 = 1 << 20;
+/// Groups of files stored at once, and files downloaded.
 pub(super) const MAX_CONCURRENT: usize = 8;
-/// Size up to which a file is uploaded from memory. Larger ones are uploaded in parts, of which as many bytes are in memory.
+/// Size up to which a file is uploaded from memory. Larger ones are uploaded in parts.
 const MAX_IN_MEMORY: u64 = 8 << 20;
 /// Bytes that are read from disk at a time.
 const READ_BYTES: u64 = 1 << 20;
@@ -256,28 +260,67 @@ async fn store_files(
         let mut tx = store::begin(&app.db).await?;
         // Publishing locks many of these rows one after the other; the usage lock orders both.
         store::usage::lock(&mut tx, account_id).await?;
-        store::blobs::insert_unreferenced(&mut tx, account_id, &blobs, now + UNPUBLISHED_TTL).await?;
+        let registered =
+            store::blobs::insert_unreferenced(&mut tx, account_id, &blobs, now + UNPUBLISHED_TTL).await?;
         store::commit(tx).await?;
-        let put = uploads.into_iter().map(async |(blob, bytes)| {
-            let name = Name { account_id, sha256: blob.sha256 };
-            if !app.blobs.contains(name).await? {
-                upload(app, name, blob.id, spool, bytes).await?;
+        let groups = groups(uploads).into_iter().map(async |group| {
+            let count = group.len();
+            let mut missing = Vec::with_capacity(count);
+            for (blob, bytes) in group {
+                let name = Name { account_id, sha256: blob.sha256 };
+                if !registered.contains(&blob.sha256) || !app.blobs.contains(name).await? {
+                    missing.push((name, blob.id, bytes));
+                }
             }
-            progress.file_done();
+            upload(app, missing, spool).await?;
+            (0..count).for_each(|_| progress.file_done());
             Ok::<_, Problem>(())
         });
-        futures::stream::iter(put).buffer_unordered(MAX_CONCURRENT).try_collect::<()>().await?;
+        futures::stream::iter(groups).buffer_unordered(MAX_CONCURRENT).try_collect::<()>().await?;
     }
     Ok(())
 }
 
-/// Uploads a file, after waiting for its memory.
-async fn upload(app: &App, name: Name, id: Uuid, spool: &Arc<Spool>, span: Span) -> Result<(), Problem> {
-    let _memory = app.deploy_admission.acquire_memory(span.bytes.min(MAX_IN_MEMORY)).await;
-    let read = async |span| spool.read(span).await.map_err(|error| failed_on_disk(&error));
-    if span.bytes <= MAX_IN_MEMORY {
-        return Ok(app.blobs.put(name, read(span).await?.into()).await?);
+/// Splits files into groups of at most [`GROUP_FILES`] and [`GROUP_BYTES`]. A larger file is a group of its own.
+fn groups(uploads: Vec<(NewBlob, Span)>) -> Vec<Vec<(NewBlob, Span)>> {
+    let mut groups: Vec<Vec<(NewBlob, Span)>> = Vec::new();
+    let mut bytes = 0;
+    for (blob, span) in uploads {
+        bytes += span.bytes;
+        match groups.last_mut() {
+            Some(group) if group.len() < GROUP_FILES && bytes <= GROUP_BYTES => group.push((blob, span)),
+            _ => {
+                bytes = span.bytes;
+                groups.push(vec![(blob, span)]);
+            }
+        }
     }
+    groups
+}
+
+/// Uploads a group of files, after waiting for its memory.
+async fn upload(app: &App, group: Vec<(Name, Uuid, Span)>, spool: &Arc<Spool>) -> Result<(), Problem> {
+    let bytes: u64 = group.iter().map(|(.., span)| span.bytes).sum();
+    let _memory = app.deploy_admission.acquire_memory(bytes.min(MAX_IN_MEMORY)).await;
+    if let [(name, id, span)] = group[..]
+        && span.bytes > MAX_IN_MEMORY
+    {
+        return upload_in_parts(app, name, id, spool, span).await;
+    }
+    let names: Vec<Name> = group.iter().map(|(name, ..)| *name).collect();
+    let spans = group.into_iter().map(|(.., span)| span).collect();
+    let contents = spool.read_all(spans).await.map_err(|error| failed_on_disk(&error))?;
+    Ok(app.blobs.put_all(names.into_iter().zip(contents.into_iter().map(Bytes::from)).collect()).await?)
+}
+
+async fn upload_in_parts(
+    app: &App,
+    name: Name,
+    id: Uuid,
+    spool: &Arc<Spool>,
+    span: Span,
+) -> Result<(), Problem> {
+    let read = async |span| spool.read(span).await.map_err(|error| failed_on_disk(&error));
     let (mut incoming, mut rest) = (app.blobs.receive(name.account_id, id), span);
     while rest.bytes > 0 {
         let (first, others) = rest.split_first(READ_BYTES);
@@ -298,5 +341,24 @@ pub(crate) async fn release(app: &App, account_id: Uuid, site: &BuiltSite) {
     };
     if let Err(error) = released.await {
         tracing::warn!(%error, "failed to release the files of a failed deploy; they expire later");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn small_files_share_a_group_and_a_large_one_is_alone() {
+        let sizes = |uploads: &[u64]| {
+            let blob = NewBlob { id: Uuid::nil(), sha256: [0; 32], size_bytes: 0 };
+            let uploads = uploads.iter().map(|bytes| (blob, Span { offset: 0, bytes: *bytes })).collect();
+            let groups = groups(uploads).into_iter();
+            groups.map(|group| group.iter().map(|(_, span)| span.bytes).collect()).collect::<Vec<Vec<u64>>>()
+        };
+        assert!(sizes(&[]).is_empty());
+        let mib = 1 << 20;
+        assert_eq!(sizes(&[1, 9 * mib, 2, mib - 2, 1]), [vec![1], vec![9 * mib], vec![2, mib - 2], vec![1]]);
+        assert_eq!(sizes(&[1; 40]), [vec![1; 16], vec![1; 16], vec![1; 8]]);
     }
 }

@@ -32,7 +32,8 @@ pub(super) async fn store_blob(
     let blob = NewBlob { id: state.rng.uuid_v7(now), sha256: received.name().sha256, size_bytes };
     let announce = async |conn: &mut Conn| {
         prepare(conn).await?;
-        Ok(store::blobs::insert_unreferenced(conn, account_id, &[blob], now + ANNOUNCED_FOR).await?)
+        store::blobs::insert_unreferenced(conn, account_id, &[blob], now + ANNOUNCED_FOR).await?;
+        Ok(())
     };
     state.db.query(announce).await?;
     let store = async |conn: &mut Conn| {

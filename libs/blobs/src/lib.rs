@@ -9,6 +9,7 @@ mod connect;
 mod error;
 mod incoming;
 mod name;
+mod put_all;
 mod sweep;
 
 pub use blobs::{Blobs, Content};

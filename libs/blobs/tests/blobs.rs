@@ -75,6 +75,17 @@ async fn suite(blobs: &Blobs) {
     let absent = blobs.read(name(OTHER_ACCOUNT, b"hello"), 0..5).await;
     assert!(absent.is_err_and(|error| error.is_not_found()));
 
+    // Several at once, of which one is stored already.
+    let several = [(ACCOUNT, b"hello"), (OTHER_ACCOUNT, b"first"), (OTHER_ACCOUNT, b"other")];
+    let named = several.map(|(id, bytes)| (name(id, bytes), Bytes::from_static(bytes)));
+    blobs.put_all(named.to_vec()).await.unwrap();
+    for (name, bytes) in named {
+        assert_eq!(read(blobs, name, 0..5).await, bytes);
+    }
+    for bytes in [b"first", b"other"] {
+        blobs.delete(name(OTHER_ACCOUNT, bytes)).await.unwrap();
+    }
+
     // Uploads that are dropped unfinished or unstored are deleted.
     blobs.put(name(OTHER_ACCOUNT, b"x"), Bytes::from_static(b"x")).await.unwrap();
     let mut unfinished = blobs.receive(OTHER_ACCOUNT, Uuid::from_u128(10));

@@ -5,6 +5,8 @@
 //! the same lock ([`lock_unreferenced`]). So a deletion that races an upload of the same bytes either precedes it or
 //! does not happen.
 
+use std::collections::BTreeSet;
+
 use chrono::{DateTime, Utc};
 use sqlx::{query, query_scalar};
 use uuid::Uuid;
@@ -38,29 +40,31 @@ pub struct UnreferencedBlob {
 }
 
 /// Registers bytes that are about to be stored. If nothing references them, they are deleted some time after `until`.
-/// Returns an error if the account no longer exists.
+/// Returns the digests that were registered before: their bytes may be stored already. Returns an error if the account no
+/// longer exists.
 pub async fn insert_unreferenced(
     conn: &mut Conn,
     account_id: Uuid,
     blobs: &[NewBlob],
     until: DateTime<Utc>,
-) -> Result<(), Error> {
+) -> Result<BTreeSet<[u8; 32]>, Error> {
     let (ids, digests, sizes) = columns(blobs);
-    query!(
-        "insert into blobs (id, account_id, sha256, size_bytes, look_at)
+    let rows = query!(
+        r#"insert into blobs (id, account_id, sha256, size_bytes, look_at)
          select b.id, $1, b.sha256, b.size_bytes, $5 from unnest($2::uuid[], $3::bytea[], $4::bigint[])
              as b (id, sha256, size_bytes) order by b.sha256
          on conflict (account_id, sha256) do update set
-             look_at = case when blobs.look_at is null then null else greatest(blobs.look_at, excluded.look_at) end",
+             look_at = case when blobs.look_at is null then null else greatest(blobs.look_at, excluded.look_at) end
+         returning sha256, xmax = 0 as "is_new!""#,
         account_id,
         &ids,
         &digests,
         &sizes,
         until,
     )
-    .execute(conn)
+    .fetch_all(conn)
     .await?;
-    Ok(())
+    rows.into_iter().filter(|row| !row.is_new).map(|row| digest(&row.sha256)).collect()
 }
 
 /// Locks the rows of these bytes so that they can be referenced. They are not deleted before the end of the

@@ -35,15 +35,18 @@ async fn bytes_that_are_never_referenced_become_unreferenced() {
     let account_id = account(&database).await;
     let mut conn = store::acquire(&database.db).await.unwrap();
     let until = now() + TimeDelta::hours(1);
-    insert_unreferenced(&mut conn, account_id, &[blob(1), blob(2)], until).await.unwrap();
+    let registered = insert_unreferenced(&mut conn, account_id, &[blob(1), blob(2)], until).await.unwrap();
+    assert!(registered.is_empty(), "their bytes can't be stored yet");
+    let registered = insert_unreferenced(&mut conn, account_id, &[blob(2), blob(3)], until).await.unwrap();
+    assert_eq!(registered, [[2; 32]].into());
     assert_eq!(lock_unreferenced(&mut conn, now()).await.unwrap(), None, "not yet");
-    let settled = reference_blobs(&mut conn, account_id, &[blob(2)]).await.unwrap();
-    assert!(!settled[0].is_new, "its row existed");
+    let settled = reference_blobs(&mut conn, account_id, &[blob(2), blob(3)]).await.unwrap();
+    assert!(settled.iter().all(|blob| !blob.is_new), "their rows existed");
     let later = until + TimeDelta::seconds(1);
     let unneeded = lock_unreferenced(&mut conn, later).await.unwrap().unwrap();
     assert_eq!((unneeded.account_id, unneeded.sha256), (account_id, [1; 32]));
     delete_blob(&mut conn, account_id, unneeded.id).await.unwrap();
-    assert_eq!(lock_unreferenced(&mut conn, later).await.unwrap(), None, "the other one is referenced");
+    assert_eq!(lock_unreferenced(&mut conn, later).await.unwrap(), None, "the others are referenced");
 }
 
 #[tokio::test]

@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 /// A part of a [`Spool`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Span {
-    offset: u64,
+    pub(crate) offset: u64,
     pub(crate) bytes: u64,
 }
 
@@ -56,6 +56,13 @@ impl Spool {
         let spool = Arc::clone(self);
         let read = tokio::task::spawn_blocking(move || spool.read_blocking(span));
         read.await.map_err(io::Error::other)?
+    }
+
+    /// As [`Self::read`], of several spans.
+    pub(crate) async fn read_all(self: &Arc<Self>, spans: Vec<Span>) -> io::Result<Vec<Vec<u8>>> {
+        let spool = Arc::clone(self);
+        let read = move || spans.into_iter().map(|span| spool.read_blocking(span)).collect();
+        tokio::task::spawn_blocking(read).await.map_err(io::Error::other)?
     }
 
     /// As [`Self::read`], on a thread that may block.
