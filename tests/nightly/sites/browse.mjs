@@ -58,6 +58,18 @@ class View {
     await this.page.evaluate(() => Promise.race([document.fonts.ready, new Promise((done) => setTimeout(done, 3000))])).catch(() => {});
   }
 
+  place() {
+    return this.page.evaluate(() => ({ href: location.href, title: document.title }));
+  }
+
+  /** Waits until another page is shown. A site's own router changes the address before it has loaded the page, whose title
+   * follows; two pages may share one. */
+  async arriveFrom({ href, title }) {
+    await this.page.waitForFunction((href) => location.href !== href, href, { timeout: WAIT_MS });
+    await this.page.waitForFunction((title) => document.title !== title, title, { timeout: WAIT_MS }).catch(() => {});
+    await this.settle();
+  }
+
   /** What a visitor sees: the address, the heading and the text. */
   seen() {
     return this.page.evaluate(() => ({
@@ -169,10 +181,9 @@ async function click(origin, build) {
   try {
     await view.visit(build.pages[0], null);
     await view.page.evaluate(() => (window.isSamePage = true));
-    const before = await view.page.evaluate(() => location.href);
+    const before = await view.place();
     await view.page.locator(build.click).first().click({ timeout: WAIT_MS });
-    await view.page.waitForFunction((href) => location.href !== href, before, { timeout: WAIT_MS });
-    await view.settle();
+    await view.arriveFrom(before);
     const { text: _, ...after } = await view.seen();
     const isSamePage = await view.page.evaluate(() => window.isSamePage === true);
     const response = await view.page.reload({ waitUntil: "load", timeout: WAIT_MS * 2 });
@@ -192,7 +203,7 @@ async function search(origin, build) {
   const view = await View.open(origin);
   try {
     await view.visit(build.pages[0], null);
-    const before = await view.page.evaluate(() => location.href);
+    const before = await view.place();
     if (open) await view.page.locator(open).first().click({ timeout: WAIT_MS });
     const field = view.page.locator(input).first();
     await field.click({ timeout: WAIT_MS });
@@ -203,8 +214,7 @@ async function search(origin, build) {
     await found.waitFor({ state: "visible", timeout: WAIT_MS });
     const label = (await found.innerText()).split("\n")[0];
     await found.click({ timeout: WAIT_MS });
-    await view.page.waitForFunction((href) => location.href !== href, before, { timeout: WAIT_MS });
-    await view.settle();
+    await view.arriveFrom(before);
     const { path, heading, title } = await view.seen();
     return { label, path, heading, title, errors: view.errors, failed: view.failed };
   } catch (error) {
