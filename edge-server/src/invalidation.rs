@@ -65,6 +65,7 @@ pub(crate) fn apply(state: &EdgeState, change: Change) {
             }
             state.sites.remove(&host);
         }
+        Change::Certificate { .. } => {}
         Change::SubdomainGone { subdomain_id } => state.answers.remove_site(subdomain_id),
         Change::Asset { asset_id } => state.assets.remove(asset_id),
         Change::Site { subdomain_id } => {

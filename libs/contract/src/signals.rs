@@ -38,6 +38,11 @@ pub enum Change {
         /// A subdomain or the label of a preview without the sites domain, or a custom domain, which contains a dot.
         host: String,
     },
+    /// A certificate was issued, renewed or deleted.
+    Certificate {
+        /// Host in lower case and punycode, or `*.` and the sites domain.
+        name: String,
+    },
     /// A subdomain was deleted with all its pages; caches must remove all of them.
     SubdomainGone { subdomain_id: Uuid },
     /// A form was created, edited or deleted, or its account was suspended, resumed or put on another plan.

@@ -50,6 +50,7 @@ fn signals_keep_their_shape() {
         Signal::Changed(Change::Page { subdomain_id: ID, slug: "index".into(), path: None }),
         Signal::Changed(Change::Host { host: "a.example".into() }),
         Signal::Changed(Change::SubdomainGone { subdomain_id: ID }),
+        Signal::Changed(Change::Certificate { name: "*.example.com".to_owned() }),
         Signal::Changed(Change::Form { form_id: ID }),
         Signal::Changed(Change::AnalyticsSite { site_token: "site_x".into(), subdomain_id: Some(ID) }),
         Signal::Changed(Change::Asset { asset_id: ID }),
