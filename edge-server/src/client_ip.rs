@@ -81,7 +81,8 @@ impl TrustedProxies {
         Some(std::mem::take(&mut ignored.count))
     }
 
-    fn trusts(&self, ip: IpAddr) -> bool {
+    /// Returns whether an address is that of a trusted proxy.
+    pub(crate) fn trusts(&self, ip: IpAddr) -> bool {
         self.trusted.iter().any(|net| net.contains(&ip))
     }
 }

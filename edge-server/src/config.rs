@@ -57,6 +57,7 @@ pub struct Config {
     pub uploads: Uploads,
     pub forms: Forms,
     pub secrets: Secrets,
+    pub tls: Tls,
     pub cache: Cache,
     pub connections: Connections,
     pub views: Views,
@@ -88,6 +89,16 @@ pub struct Upstreams {
 #[serde(deny_unknown_fields)]
 pub struct Secrets {
     pub edge_token: Secret,
+    pub master_key: Secret,
+}
+
+/// Section `[tls]`.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Tls {
+    #[serde(with = "service::config::duration")]
+    pub handshake_timeout: Duration,
+    pub max_handshakes: usize,
 }
 
 /// Section `[uploads]`.
@@ -126,6 +137,7 @@ pub struct Cache {
     pub max_page_bytes: u64,
     pub max_host_bytes: u64,
     pub max_file_bytes: u64,
+    pub max_certificate_bytes: u64,
     pub lookup_connections: u32,
     #[serde(with = "service::config::duration")]
     pub max_age: Duration,

@@ -12,6 +12,7 @@ use futures::StreamExt;
 use service::{Check, Shutdown};
 
 use crate::state::EdgeState;
+use crate::tls::TlsTermination;
 
 /// Age limit of cache entries while no signals arrive.
 const MAX_AGE_WITHOUT_SIGNALS: Duration = Duration::from_secs(1);
@@ -33,6 +34,7 @@ pub(crate) async fn listen(state: EdgeState, check: Check, shutdown: Shutdown) -
                 state.sitemaps.invalidate_all();
                 state.forms.invalidate_all();
                 state.assets.invalidate_all();
+                state.tls.iter().for_each(TlsTermination::invalidate_all);
                 limit_age(&state, None);
             }
             BusEvent::Disconnected => limit_age(&state, Some(MAX_AGE_WITHOUT_SIGNALS)),
@@ -48,6 +50,7 @@ fn limit_age(state: &EdgeState, limit: Option<Duration>) {
     state.sitemaps.limit_age(limit);
     state.forms.limit_age(limit);
     state.assets.limit_age(limit);
+    state.tls.iter().for_each(|tls| tls.limit_age(limit));
 }
 
 /// Invalidates the entries that a change affects.
@@ -65,7 +68,7 @@ pub(crate) fn apply(state: &EdgeState, change: Change) {
             }
             state.sites.remove(&host);
         }
-        Change::Certificate { .. } => {}
+        Change::Certificate { name } => state.tls.iter().for_each(|tls| tls.invalidate(&name)),
         Change::SubdomainGone { subdomain_id } => state.answers.remove_site(subdomain_id),
         Change::Asset { asset_id } => state.assets.remove(asset_id),
         Change::Site { subdomain_id } => {

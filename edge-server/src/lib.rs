@@ -18,6 +18,7 @@ mod request_id;
 mod sites;
 mod state;
 mod submissions;
+mod tls;
 mod transport;
 mod uploads;
 
@@ -26,7 +27,8 @@ use service::{Lifecycle, Listeners, Readiness, Rounds, Shutdown};
 
 pub use config::{Config, DEFAULTS};
 use state::EdgeState;
-use transport::{listener, router::HostRouter};
+use transport::listener::{self, PublicSockets};
+use transport::router::HostRouter;
 
 /// Runs the service until `shutdown`.
 ///
@@ -37,12 +39,21 @@ pub async fn run(config: Config, listeners: Listeners, shutdown: Shutdown) -> an
     let limits = limits.within(service::open_files::raise_limit(config.connections.open_files()));
     let readiness = Readiness::new(&shutdown);
     let state = EdgeState::new(&config).context("edge-server")?;
+    let has_https = listeners.https.is_some();
+    if has_https && state.tls.is_none() {
+        anyhow::bail!("listen.https needs secrets.master_key, which decrypts the keys of certificates");
+    }
     let mut lifecycle = Lifecycle::new(shutdown.clone());
     lifecycle.spawn("listener", {
         let (state, router) = (state.clone(), HostRouter::new(&state));
         let shutdown = shutdown.clone();
         async move {
-            listener::serve(listeners.main, state.clone(), router, limits, shutdown).await?;
+            let sockets = PublicSockets {
+                main: listeners.main,
+                https: listeners.https,
+                proxy_protocol: listeners.proxy_protocol,
+            };
+            listener::serve(sockets, state.clone(), router, limits, shutdown).await?;
             // All connections are closed, so no further views are counted.
             state.page_responder.views.flush().await;
             Ok(())
@@ -57,6 +68,12 @@ pub async fn run(config: Config, listeners: Listeners, shutdown: Shutdown) -> an
         let (rate, clock, shutdown) = (state.submission_rate.clone(), state.clock.clone(), shutdown.clone());
         rate.share_counts(clock, shutdown)
     });
+    if has_https {
+        let rounds = Rounds::new(&readiness, "ticket keys", tls::TICKET_KEY_INTERVAL);
+        lifecycle.spawn("ticket keys", tls::rotate_ticket_keys(state.clone(), rounds, shutdown.clone()));
+        let rounds = Rounds::new(&readiness, "certificate names", tls::NAMES_INTERVAL);
+        lifecycle.spawn("certificate names", tls::load_names(state.clone(), rounds, shutdown.clone()));
+    }
     let check = readiness.register("invalidation");
     lifecycle.spawn("invalidation", invalidation::listen(state, check, shutdown.clone()));
     lifecycle.spawn_last("ops", service::ops::serve(listeners.ops, readiness, lifecycle.drained()));

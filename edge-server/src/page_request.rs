@@ -3,6 +3,7 @@
 use http::{Method, Request};
 
 use crate::sites::classify_host::raw_host;
+use crate::tls::is_http_challenge;
 
 /// A request for a page, as read by hyper or by the fast path.
 pub(crate) struct PageRequest<'a> {
@@ -16,11 +17,15 @@ pub(crate) struct PageRequest<'a> {
 }
 
 impl<'a> PageRequest<'a> {
-    /// Reads a request parsed by hyper; `None` for other methods and for an ambiguous host.
+    /// Reads a request parsed by hyper; `None` for other methods, for an ambiguous host, and for
+    /// the challenge of a certificate authority.
     pub(crate) fn new<B>(request: &'a Request<B>) -> Option<Self> {
         let (method, uri) = (request.method(), request.uri());
         let is_get = *method == Method::GET;
         if !is_get && *method != Method::HEAD {
+            return None;
+        }
+        if is_http_challenge(uri.path()) {
             return None;
         }
         let host = raw_host(request.version(), request.headers(), uri)?;

@@ -30,6 +30,7 @@ use crate::sites::sitemaps::SitemapCache;
 use crate::submissions::admission::Admission;
 use crate::submissions::group_commit::GroupCommit;
 use crate::submissions::rate_limit::SubmissionRate;
+use crate::tls::{Challenges, TlsTermination};
 use crate::uploads::upload_urls::UploadUrls;
 
 /// The shared state. Cheap to clone.
@@ -49,6 +50,9 @@ pub(crate) struct StateInner {
     pub(crate) forms: FormCache,
     pub(crate) form_renderer: Arc<FormRenderer>,
     pub(crate) results: ResultCache,
+    /// `None` without a master key.
+    pub(crate) tls: Option<TlsTermination>,
+    pub(crate) challenges: Challenges,
     pub(crate) group_commit: GroupCommit,
     pub(crate) admission: Admission,
     pub(crate) submission_rate: SubmissionRate,
@@ -113,6 +117,8 @@ impl EdgeState {
                 token.as_bytes(),
             )?,
             results: ResultCache::new(),
+            tls: TlsTermination::new(config, lookups.clone(), &clock, &rng)?,
+            challenges: Challenges::new(lookups.clone()),
             assets: AssetCache::new(lookups.clone(), &config.cache),
             file_bodies: FileBodyCache::new(blobs.clone(), config.cache.max_file_bytes, compressor),
             blobs,

@@ -16,7 +16,7 @@ const LAYERS: [&[&str]; 7] = [
 ];
 
 /// The crates that may depend on a library directly. All others go through them. Dev-dependencies are exempt.
-const ALLOWED_USERS: [(&str, &[&str]); 12] = [
+const ALLOWED_USERS: [(&str, &[&str]); 18] = [
     ("sqlx", &["store"]),
     ("clickhouse", &["warehouse"]),
     ("apalis", &["queue"]),
@@ -29,6 +29,12 @@ const ALLOWED_USERS: [(&str, &[&str]); 12] = [
     ("redis", &["redis-connection", "cache", "queue"]),
     ("libloading", &["sandbox"]),
     ("lettre", &["job-runner"]),
+    ("rustls", &["service", "outbound", "blobs", "edge-server"]),
+    ("tokio-rustls", &["edge-server"]),
+    ("rustls-webpki", &["edge-server"]),
+    ("rcgen", &["edge-server", "local"]),
+    ("ring", &["edge-server"]),
+    ("ppp", &["edge-server"]),
 ];
 
 fn metadata() -> Metadata {

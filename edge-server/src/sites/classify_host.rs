@@ -36,7 +36,7 @@ impl<'a> SiteHost<'a> {
 
     /// Returns whether a site can have this host; others are not looked up, as clients may send anything. Reserved names
     /// are valid: the operator may have assigned one.
-    pub(super) fn is_valid(self) -> bool {
+    pub(crate) fn is_valid(self) -> bool {
         match self {
             Self::Subdomain(name) | Self::Preview(PreviewLabel { subdomain: name, .. }) => {
                 domain::subdomains::check("host", name).iter().all(|error| error.code == "reserved")
@@ -95,7 +95,8 @@ pub(crate) fn normalized_host(raw_host: &str) -> Option<&str> {
     is_normal.then_some(host)
 }
 
-fn without_port(authority: &str) -> &str {
+/// Returns a written host without its port.
+pub(crate) fn without_port(authority: &str) -> &str {
     let port = authority.rfind(':').filter(|at| authority[at + 1..].bytes().all(|c| c.is_ascii_digit()));
     &authority[..port.unwrap_or(authority.len())]
 }

@@ -54,7 +54,8 @@ impl<W: AsyncWrite + Unpin> Buffered<W> {
         }
         self.bytes.clear();
         self.sent = 0;
-        Poll::Ready(Ok(()))
+        // A TLS stream may hold what it has encrypted; a TCP stream has nothing to flush.
+        Pin::new(&mut self.to).poll_flush(cx)
     }
 
     /// Ready when the buffer has free space; otherwise empties the buffer first.

@@ -1,12 +1,15 @@
 //! Client connections: accepts and limits them, and routes their requests.
 
+mod client_stream;
 mod coalescing_writer;
+mod connection_task;
 mod connections;
 mod counting_writer;
 mod fast_path;
 mod idle_list;
 pub(crate) mod listener;
 mod min_rate_body;
+mod proxy_protocol;
 pub(crate) mod router;
 mod service;
 mod tracked_body;

@@ -22,6 +22,7 @@ use crate::sites::pages::tracker;
 use crate::sites::{short_urls, site_handler};
 use crate::state::EdgeState;
 use crate::submissions::handler as submissions;
+use crate::tls::is_http_challenge;
 use crate::uploads::form_files::{download, presign};
 use crate::uploads::signed_uploads;
 
@@ -42,6 +43,12 @@ impl HostRouter {
         let Some(host) = requested_host(request.version(), request.headers(), request.uri()) else {
             return (StatusCode::BAD_REQUEST, "A request has one Host.\n").into_response();
         };
+        let path = request.uri().path();
+        if is_http_challenge(path)
+            && let Some(response) = self.state.challenges.respond(&host, path, self.state.clock.now()).await
+        {
+            return response;
+        }
         match classify_host(&self.state.addresses, &host) {
             HostKind::Site(SiteHost::Subdomain(assets::NAME)) => {
                 let (request, _body) = request.into_parts();

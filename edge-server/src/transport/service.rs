@@ -13,7 +13,7 @@ use axum::body::Body;
 use axum::extract::ConnectInfo;
 use bytes::Bytes;
 use futures::future::Either;
-use http::{HeaderMap, Method, Request, Response, Version, header};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Version, header};
 use http_body::Body as _;
 use http_body_util::{Either as EitherBody, Full};
 use hyper::body::Incoming;
@@ -28,12 +28,37 @@ use super::tracked_body::TrackedBody;
 use crate::forms;
 use crate::page_request::PageRequest;
 use crate::sites::cached_response::WholeResponse;
+use crate::sites::classify_host::raw_host;
 use crate::sites::connection_cache::ConnectionCache;
 use crate::sites::page_lookup;
 use crate::state::EdgeState;
+use crate::tls::{HttpsAddress, ServedCertificate};
 
 /// A response in memory, or one from the router, which keeps its connection active until it is complete.
 type EdgeResponse = Response<EitherBody<Full<Bytes>, TrackedBody<Body>>>;
+
+/// How a connection is protected, and the consequences for its requests.
+pub(crate) enum Security {
+    /// Over HTTP.
+    Plain,
+    /// Over HTTP, and hosts with a certificate redirect to https.
+    RedirectToHttps,
+    /// Over HTTPS with this certificate; requests for hosts that it does not cover are misdirected.
+    Tls(Arc<ServedCertificate>),
+}
+
+impl Security {
+    fn certificate(&self) -> Option<&ServedCertificate> {
+        match self {
+            Self::Plain | Self::RedirectToHttps => None,
+            Self::Tls(certificate) => Some(certificate),
+        }
+    }
+
+    fn redirects(&self) -> bool {
+        matches!(self, Self::RedirectToHttps)
+    }
+}
 
 /// Serves the requests of one connection.
 pub(crate) struct EdgeService {
@@ -41,6 +66,7 @@ pub(crate) struct EdgeService {
     router: HostRouter,
     connection: Arc<Connection>,
     peer: SocketAddr,
+    security: Security,
     body_timeout: Duration,
     cache: RefCell<ConnectionCache>,
 }
@@ -51,6 +77,7 @@ impl EdgeService {
         router: &HostRouter,
         connection: Arc<Connection>,
         peer: SocketAddr,
+        security: Security,
         body_timeout: Duration,
     ) -> Self {
         Self {
@@ -58,6 +85,7 @@ impl EdgeService {
             router: router.clone(),
             connection,
             peer,
+            security,
             body_timeout,
             cache: RefCell::default(),
         }
@@ -74,7 +102,18 @@ impl EdgeService {
         &mut self,
         stream: &mut S,
     ) -> Option<fast_path::Handoff> {
-        fast_path::serve(stream, &self.state, self.cache.get_mut(), &self.connection).await
+        if self.security.redirects() {
+            return Some(fast_path::Handoff::default());
+        }
+        let certificate = self.security.certificate();
+        fast_path::serve(stream, &self.state, self.cache.get_mut(), &self.connection, certificate).await
+    }
+
+    /// Returns whether a request is for a host that the connection's certificate does not cover.
+    fn is_misdirected(&self, request: &Request<Incoming>) -> bool {
+        let host = || raw_host(request.version(), request.headers(), request.uri());
+        let certificate = self.security.certificate();
+        certificate.is_some_and(|certificate| host().is_some_and(|host| !certificate.covers(host)))
     }
 }
 
@@ -91,8 +130,12 @@ impl Service<Request<Incoming>> for EdgeService {
         let headers = request.headers();
         // Over HTTP/1.1 hyper removes the body itself; over HTTP/2 it sends the body it is given.
         let is_head = *request.method() == Method::HEAD && request.version() == Version::HTTP_2;
+        if self.is_misdirected(&request) {
+            return Either::Left(ready(Ok(misdirected().map(EitherBody::Left))));
+        }
         // A request with a body is never one for a page.
-        if request.body().is_end_stream()
+        if !self.security.redirects()
+            && request.body().is_end_stream()
             && let Some(page) = PageRequest::new(&request)
             && let Some(response) = self.answer_cached(&page, headers)
         {
@@ -104,12 +147,32 @@ impl Service<Request<Incoming>> for EdgeService {
         let mut request = request.map(|body| Body::new(MinRateBody::new(body, timeout)));
         request.extensions_mut().insert(ConnectInfo(self.peer));
         let router = self.router.clone();
+        let https = if self.security.redirects() { HttpsAddress::of(&self.state, &request) } else { None };
+        let https = https.map(|https| (https, self.state.clone()));
         Either::Right(Box::pin(async move {
-            let response = router.route(request).await;
+            let redirect = match https {
+                Some((https, state)) => https.redirect(&state).await,
+                None => None,
+            };
+            let response = match redirect {
+                Some(redirect) => redirect,
+                None => router.route(request).await,
+            };
             let response = if is_head { remove_body(response) } else { response };
             Ok(response.map(|body| EitherBody::Right(TrackedBody::new(body, &active))))
         }))
     }
+}
+
+/// Returns the response to a request for another host than the connection's (RFC 9110, 15.5.20). The client sends it again
+/// over a connection of its own.
+fn misdirected() -> WholeResponse {
+    let text = "The certificate of this connection is not for this host: connect by the host's own name.\n";
+    let mut response = Response::new(Full::new(Bytes::from_static(text.as_bytes())));
+    *response.status_mut() = StatusCode::MISDIRECTED_REQUEST;
+    let plain = HeaderValue::from_static("text/plain; charset=utf-8");
+    response.headers_mut().insert(header::CONTENT_TYPE, plain);
+    response
 }
 
 /// Turns a response into one to a HEAD request: without its body, but with the body's length.

@@ -4,21 +4,30 @@ use std::net::SocketAddr;
 
 use tokio::net::{TcpListener, TcpSocket};
 
-use crate::config::Listen;
+use crate::config::{Listen, ProxyProtocol};
 
-/// A service's two listening sockets.
+/// A service's listening sockets.
 #[derive(Debug)]
 pub struct Listeners {
     /// Accepts the service's own traffic.
     pub main: TcpListener,
+    /// Accepts the service's own traffic over TLS.
+    pub https: Option<TcpListener>,
+    /// Whether connections to `main` and `https` begin with a PROXY protocol header.
+    pub proxy_protocol: ProxyProtocol,
     /// Serves `/healthz`, `/readyz` and `/metrics`. Not for traffic from outside.
     pub ops: TcpListener,
 }
 
 impl Listeners {
-    /// Binds both addresses. Must be called within a Tokio runtime. The error names the address that can't be bound.
+    /// Binds all addresses. Must be called within a Tokio runtime. The error names the address that can't be bound.
     pub fn bind(listen: &Listen) -> anyhow::Result<Self> {
-        Ok(Self { main: bind("listen.main", listen.main)?, ops: bind("listen.ops", listen.ops)? })
+        Ok(Self {
+            main: bind("listen.main", listen.main)?,
+            https: listen.https.map(|https| bind("listen.https", https)).transpose()?,
+            proxy_protocol: listen.proxy_protocol,
+            ops: bind("listen.ops", listen.ops)?,
+        })
     }
 
     /// Binds free ports on the loopback address.

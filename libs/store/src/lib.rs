@@ -40,7 +40,8 @@ pub use db::{
 };
 pub use error::Error;
 pub use hosting::{
-    assets, deploys, domains, served_files, site_addresses, subdomain_names, subdomains, uploads,
+    assets, deploys, domains, served_files, site_addresses, subdomain_names, subdomains, tls_certificates,
+    uploads,
 };
 pub use list_filter::{ListFilter, ListPage};
 pub use mail::{mails, notifications, recipients};

@@ -8,6 +8,7 @@ use std::mem::MaybeUninit;
 use httparse::{Header, ParserConfig, Request, Status};
 
 use crate::page_request::PageRequest;
+use crate::tls::is_http_challenge;
 
 /// Most headers that hyper accepts.
 const HEADERS_MAX: usize = 100;
@@ -98,6 +99,9 @@ fn simple_request<'a>(request: &Request<'_, 'a>) -> Option<SimpleRequest<'a>> {
     }
     let host = host.filter(|host| !host.is_empty() && host.iter().all(u8::is_ascii_graphic))?;
     let (path, query) = split(request.path?)?;
+    if is_http_challenge(path) {
+        return None;
+    }
     Some(SimpleRequest {
         is_get,
         path,
@@ -199,6 +203,7 @@ mod tests {
             "GET http://a.test/ HTTP/1.1\r\nHost: a.test\r\n\r\n",
             "GET * HTTP/1.1\r\nHost: a.test\r\n\r\n",
             "GET /#x HTTP/1.1\r\nHost: a.test\r\n\r\n",
+            "GET /.well-known/acme-challenge/x HTTP/1.1\r\nHost: a.test\r\n\r\n",
             "GET /?\" HTTP/1.1\r\nHost: a.test\r\n\r\n",
             "GET /\u{e4} HTTP/1.1\r\nHost: a.test\r\n\r\n",
             "GET /  HTTP/1.1\r\nHost: a.test\r\n\r\n",

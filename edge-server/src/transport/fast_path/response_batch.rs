@@ -88,6 +88,8 @@ impl ResponseBatch {
             watch.connection.record_written(written);
             IoSlice::advance_slices(&mut left, written);
         }
+        // A TLS stream may hold what it has encrypted; a TCP stream has nothing to flush.
+        watch.unless_aborted(pin!(stream.flush())).await.ok_or(io::ErrorKind::TimedOut)??;
         self.text.clear();
         self.bodies.clear();
         self.count = 0;

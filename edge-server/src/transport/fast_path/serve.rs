@@ -21,6 +21,7 @@ use crate::sites::connection_cache::ConnectionCache;
 use crate::sites::page_lookup;
 use crate::sites::pages::encodings::Accepted;
 use crate::state::EdgeState;
+use crate::tls::ServedCertificate;
 use crate::transport::connections::Connection;
 
 /// Size of the read buffer; hyper starts with the same.
@@ -34,15 +35,16 @@ enum Found {
     Form(Arc<CachedFormPage>),
 }
 
-/// Serves a connection as long as its requests are simple ones for pages. Returns `None` if it is closed.
+/// Serves a connection as long as its requests are simple ones for pages, and for hosts that its certificate covers. Returns `None` if it is closed.
 pub(in crate::transport) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
     stream: &mut S,
     state: &EdgeState,
     cache: &mut ConnectionCache,
     connection: &Arc<Connection>,
+    certificate: Option<&ServedCertificate>,
 ) -> Option<Handoff> {
     let (batch, date) = (ResponseBatch::default(), DateCache::default());
-    let mut fast_path = FastPath { state, cache, connection, batch, date };
+    let mut fast_path = FastPath { state, cache, connection, certificate, batch, date };
     let mut watch = Watch { connection, waker: None };
     let mut unread = Vec::with_capacity(READ_BYTES);
     let (mut reads, mut has_answered) = (0, false);
@@ -94,6 +96,8 @@ struct FastPath<'a> {
     state: &'a EdgeState,
     cache: &'a mut ConnectionCache,
     connection: &'a Arc<Connection>,
+    /// The certificate of a TLS connection.
+    certificate: Option<&'a ServedCertificate>,
     batch: ResponseBatch,
     date: DateCache,
 }
@@ -111,6 +115,9 @@ impl FastPath<'_> {
                 ParsedHead::Partial => break,
                 ParsedHead::Other => return (at, Next::HandOff),
             };
+            if self.certificate.is_some_and(|certificate| !certificate.covers(request.host)) {
+                return (at, Next::HandOff);
+            }
             let now = Instant::now();
             let Some(found) = self.find_cached(&request, now) else { return (at, Next::LookUp) };
             self.add(&request, &found, now);
@@ -210,7 +217,7 @@ mod tests {
             }
             String::from_utf8(received).unwrap()
         };
-        let served = serve(&mut server, &state, &mut cache, &guard.connection);
+        let served = serve(&mut server, &state, &mut cache, &guard.connection, None);
         let (handoff, received) = tokio::join!(served, exchange);
         assert_eq!(received.matches("HTTP/1.1 200 OK\r\n").count(), 2, "{received}");
         assert_eq!(received.matches("x-cache: hit\r\n").count(), 2, "{received}");

@@ -2,7 +2,8 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 
-use serde::Deserialize;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
 
 use super::defaults::Defaults;
 use crate::telemetry;
@@ -31,13 +32,43 @@ pub struct BaseConfig {
 pub struct Listen {
     /// Address of the service's own traffic.
     pub main: SocketAddr,
+    /// Address of the service's own traffic over TLS; an empty text turns it off.
+    #[serde(default, deserialize_with = "optional_address")]
+    pub https: Option<SocketAddr>,
+    /// Whether connections to `main` and `https` begin with a PROXY protocol header.
+    #[serde(default)]
+    pub proxy_protocol: ProxyProtocol,
     /// Address of the health, readiness and metrics endpoints.
     pub ops: SocketAddr,
+}
+
+/// Whether connections begin with a PROXY protocol header, which names the client of a proxy.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ProxyProtocol {
+    /// No connection has one.
+    #[default]
+    Off,
+    /// Every connection has one, and is closed otherwise.
+    Required,
+}
+
+fn optional_address<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<SocketAddr>, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let address = text.parse().map_err(|_invalid| {
+        D::Error::custom(format!(
+            "must be an IP address with a port, like 0.0.0.0:443, or empty, not `{text}`"
+        ))
+    })?;
+    Ok(Some(address))
 }
 
 impl Default for Listen {
     fn default() -> Self {
         let free = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-        Self { main: free, ops: free }
+        Self { main: free, https: None, proxy_protocol: ProxyProtocol::Off, ops: free }
     }
 }

@@ -16,7 +16,7 @@ mod schema;
 mod sources;
 mod typed;
 
-pub use base_config::{BASE_DEFAULTS, BaseConfig, Listen};
+pub use base_config::{BASE_DEFAULTS, BaseConfig, Listen, ProxyProtocol};
 pub use config_error::Error;
 pub use defaults::{Defaults, RenamedKeys};
 pub use load::{Loaded, load};

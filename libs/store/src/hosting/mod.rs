@@ -7,4 +7,5 @@ pub mod served_files;
 pub mod site_addresses;
 pub mod subdomain_names;
 pub mod subdomains;
+pub mod tls_certificates;
 pub mod uploads;

@@ -1,0 +1,100 @@
+//! The cache of certificates by name. Names without one are cached too.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use cache::StaleOnErrorCache;
+use domain::encryption::MasterKey;
+use rustls::ServerConfig;
+use service::Clock;
+use store::read_pool::{ReadError, ReadPool};
+
+use super::known_names::KnownNames;
+use super::served_certificate::ServedCertificate;
+use crate::config::{Cache, weight};
+
+/// The memory of an entry beside its certificate.
+const ENTRY_BYTES: usize = 256;
+
+type CachedCertificate = Option<Arc<ServedCertificate>>;
+
+/// Certificates by name: hosts, and the wildcard of the sites domain.
+pub(super) struct CertificateCache {
+    lookups: ReadPool,
+    certificates: StaleOnErrorCache<String, CachedCertificate>,
+    known_names: KnownNames,
+    master_key: MasterKey,
+    template: ServerConfig,
+    clock: Clock,
+}
+
+impl CertificateCache {
+    pub(super) fn new(
+        lookups: ReadPool,
+        config: &Cache,
+        master_key: MasterKey,
+        template: ServerConfig,
+        clock: Clock,
+    ) -> Self {
+        let weigh = |name: &String, certificate: &CachedCertificate| {
+            weight(
+                ENTRY_BYTES + name.len() + certificate.as_ref().map_or(0, |certificate| certificate.bytes()),
+            )
+        };
+        Self {
+            lookups,
+            certificates: StaleOnErrorCache::new(config.bounds(config.max_certificate_bytes), weigh),
+            known_names: KnownNames::default(),
+            master_key,
+            template,
+            clock,
+        }
+    }
+
+    /// Returns the unexpired certificate of a name. Fails if it is not cached and Postgres does not answer.
+    pub(super) async fn find(&self, name: &str) -> Result<CachedCertificate, ReadError> {
+        let now = Instant::now();
+        let certificate = match self.certificates.peek(name, now) {
+            Some(certificate) => certificate,
+            None if self.known_names.excludes(name) => None,
+            None => self.certificates.get(&name.to_owned(), now, self.load(name)).await?.value,
+        };
+        Ok(certificate.filter(|certificate| certificate.is_unexpired(self.clock.now())))
+    }
+
+    async fn load(&self, name: &str) -> Result<CachedCertificate, ReadError> {
+        let find = async |conn: &mut store::Conn| store::tls_certificates::find_certificate(conn, name).await;
+        let Some(issued) = self.lookups.query(find).await? else { return Ok(None) };
+        match ServedCertificate::parse(name, &issued, &self.master_key, &self.template) {
+            Ok(certificate) => Ok(Some(Arc::new(certificate))),
+            Err(error) => {
+                tracing::error!(name, %error, "a certificate can't be served");
+                Ok(None)
+            }
+        }
+    }
+
+    /// Reads the names that have a certificate, so that handshakes for other names need no query.
+    pub(super) async fn load_names(&self) -> Result<(), ReadError> {
+        let list = async |conn: &mut store::Conn| store::tls_certificates::list_certificate_names(conn).await;
+        self.known_names.load(async { self.lookups.query(list).await }).await
+    }
+
+    /// Marks a certificate stale: it is read again before its next use.
+    pub(super) fn invalidate(&self, name: &str) {
+        self.known_names.add(name);
+        self.certificates.invalidate(&name.to_owned());
+    }
+
+    /// Marks all certificates stale.
+    pub(super) fn invalidate_all(&self) {
+        self.known_names.clear();
+        self.certificates.mark_all_stale();
+    }
+
+    /// Limits the age of entries while no signals arrive; `None` lifts the limit.
+    pub(super) fn limit_age(&self, limit: Option<Duration>) {
+        self.known_names.pause(limit.is_some());
+        self.certificates.limit_age(limit);
+    }
+}

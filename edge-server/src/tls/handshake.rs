@@ -1,0 +1,111 @@
+//! The handshake: reads the client's hello, finds the certificate of its name, and lets rustls do the rest.
+
+use std::sync::Arc;
+
+use rustls::ServerConfig;
+use rustls::server::{Acceptor, ClientHello};
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
+use tokio_rustls::server::TlsStream;
+use tokio_rustls::{LazyConfigAcceptor, StartHandshake};
+
+use super::alerts::Alert;
+use super::alpn_challenge;
+use super::served_certificate::ServedCertificate;
+use super::server_name::certificate_name;
+use super::termination::TlsTermination;
+use crate::state::EdgeState;
+
+/// A TLS connection and the certificate that its client accepted.
+pub(crate) struct Accepted {
+    pub(crate) stream: TlsStream<TcpStream>,
+    pub(crate) certificate: Arc<ServedCertificate>,
+}
+
+/// What a client asks for.
+struct Asked {
+    /// In lower case.
+    server_name: Option<String>,
+    is_challenge: bool,
+}
+
+impl Asked {
+    fn new(hello: &ClientHello<'_>) -> Self {
+        let mut protocols = hello.alpn().into_iter().flatten();
+        let is_challenge = protocols.next() == Some(alpn_challenge::PROTOCOL) && protocols.next().is_none();
+        Self { server_name: hello.server_name().map(str::to_ascii_lowercase), is_challenge }
+    }
+}
+
+/// Performs a handshake within the timeout. Returns `None` if it failed, or if it only answered a challenge; then the client
+/// got an alert and the connection is closed.
+pub(crate) async fn accept(tls: &TlsTermination, state: &EdgeState, stream: TcpStream) -> Option<Accepted> {
+    let handshake = async {
+        let acceptor = LazyConfigAcceptor::new(Acceptor::default(), stream);
+        let start = acceptor.await.map_err(log_failure).ok()?;
+        // Only from here on: a client that sends its hello slowly keeps no other one waiting.
+        let _permit = tls.handshakes.acquire().await;
+        let asked = Asked::new(&start.client_hello());
+        if asked.is_challenge {
+            answer_challenge(tls, state, start, asked.server_name.as_deref()).await;
+            return None;
+        }
+        let found = match certificate_name(&state.addresses, asked.server_name.as_deref()) {
+            Some(name) => tls.find_certificate(&name).await,
+            None => Ok(None),
+        };
+        match found {
+            Ok(Some(certificate)) => {
+                let stream = finish(start, Arc::clone(&certificate.config)).await?;
+                Some(Accepted { stream, certificate })
+            }
+            Ok(None) => reject(start, Alert::UnrecognizedName).await,
+            Err(error) => {
+                tracing::debug!(%error, "a certificate can't be looked up");
+                reject(start, Alert::InternalError).await
+            }
+        }
+    };
+    tokio::time::timeout(tls.handshake_timeout, handshake).await.ok().flatten()
+}
+
+/// Answers a TLS-ALPN-01 challenge and closes the connection.
+async fn answer_challenge(
+    tls: &TlsTermination,
+    state: &EdgeState,
+    start: StartHandshake<TcpStream>,
+    host: Option<&str>,
+) {
+    let Some(host) = host.filter(|host| certificate_name(&state.addresses, Some(host)).is_some()) else {
+        return drop(reject(start, Alert::UnrecognizedName).await);
+    };
+    let config = match state.challenges.find_alpn(host, state.clock.now()).await {
+        Ok(Some(key_authorization)) => alpn_challenge::server_config(&tls.template, host, &key_authorization),
+        Ok(None) => return drop(reject(start, Alert::UnrecognizedName).await),
+        Err(error) => Err(error.into()),
+    };
+    match config {
+        Ok(config) => {
+            if let Some(mut stream) = finish(start, config).await {
+                let _already_closed = stream.shutdown().await;
+            }
+        }
+        Err(error) => {
+            tracing::warn!(host, %error, "a challenge of a certificate authority can't be answered");
+            drop(reject(start, Alert::InternalError).await);
+        }
+    }
+}
+
+async fn finish(start: StartHandshake<TcpStream>, config: Arc<ServerConfig>) -> Option<TlsStream<TcpStream>> {
+    start.into_stream(config).await.map_err(log_failure).ok()
+}
+
+async fn reject(mut start: StartHandshake<TcpStream>, alert: Alert) -> Option<Accepted> {
+    alert.send(&mut start.io).await;
+    None
+}
+
+fn log_failure(error: std::io::Error) {
+    tracing::debug!(%error, "a TLS handshake failed");
+}

@@ -1,0 +1,24 @@
+//! TLS: certificates by server name, session tickets, and the challenges of certificate authorities.
+//!
+//! The job-runner issues certificates; the edge only reads them. A handshake never waits for an order.
+
+mod alerts;
+mod alpn_challenge;
+mod certificate_cache;
+mod challenges;
+mod handshake;
+mod https_redirect;
+mod known_names;
+mod served_certificate;
+mod server_config;
+mod server_name;
+mod termination;
+mod ticket_keys;
+mod ticketer;
+
+pub(crate) use challenges::{Challenges, is_http_challenge};
+pub(crate) use handshake::{Accepted, accept};
+pub(crate) use https_redirect::HttpsAddress;
+pub(crate) use served_certificate::ServedCertificate;
+pub(crate) use termination::{NAMES_INTERVAL, TlsTermination, load_names};
+pub(crate) use ticket_keys::{INTERVAL as TICKET_KEY_INTERVAL, rotate_ticket_keys};

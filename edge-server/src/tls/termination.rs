@@ -1,0 +1,103 @@
+//! What TLS connections share: certificates, ticket keys, and the number of handshakes in progress.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::Context;
+use domain::encryption::MasterKey;
+use rustls::ServerConfig;
+use rustls::server::ProducesTickets;
+use service::config::ExposeSecret;
+use service::{Clock, Rng, Rounds, Shutdown};
+use store::read_pool::{ReadError, ReadPool};
+use tokio::sync::Semaphore;
+
+use super::certificate_cache::CertificateCache;
+use super::served_certificate::ServedCertificate;
+use super::server_config;
+use super::ticketer::Ticketer;
+use crate::config::Config;
+use crate::state::EdgeState;
+
+/// Interval at which the names with a certificate are read. Signals add new ones at once.
+pub(crate) const NAMES_INTERVAL: Duration = Duration::from_secs(15);
+
+/// The shared state of TLS connections.
+pub(crate) struct TlsTermination {
+    certificates: CertificateCache,
+    pub(super) ticketer: Arc<Ticketer>,
+    pub(super) master_key: MasterKey,
+    pub(super) template: ServerConfig,
+    pub(super) handshakes: Semaphore,
+    pub(super) handshake_timeout: Duration,
+}
+
+impl TlsTermination {
+    /// `None` without a master key, which a listener for HTTPS needs.
+    ///
+    /// # Errors
+    /// The master key is not 64 hexadecimal digits.
+    pub(crate) fn new(
+        config: &Config,
+        lookups: ReadPool,
+        clock: &Clock,
+        rng: &Rng,
+    ) -> anyhow::Result<Option<Self>> {
+        let master_key = config.secrets.master_key.expose_secret();
+        if master_key.is_empty() {
+            return Ok(None);
+        }
+        let master_key = MasterKey::from_hex(master_key)
+            .context("secrets.master_key must be 64 hexadecimal digits, the same as the control-plane's")?;
+        let ticketer = Ticketer::new(rng.clone());
+        let template = server_config::template(Arc::clone(&ticketer) as Arc<dyn ProducesTickets>)?;
+        let certificates = CertificateCache::new(
+            lookups,
+            &config.cache,
+            master_key.clone(),
+            template.clone(),
+            clock.clone(),
+        );
+        let max_handshakes = config.tls.max_handshakes.clamp(1, Semaphore::MAX_PERMITS);
+        Ok(Some(Self {
+            certificates,
+            ticketer,
+            master_key,
+            template,
+            handshakes: Semaphore::new(max_handshakes),
+            handshake_timeout: config.tls.handshake_timeout,
+        }))
+    }
+
+    /// Returns the unexpired certificate of a name. Fails if it is not cached and Postgres does not answer.
+    pub(crate) async fn find_certificate(
+        &self,
+        name: &str,
+    ) -> Result<Option<Arc<ServedCertificate>>, ReadError> {
+        self.certificates.find(name).await
+    }
+
+    /// Marks a certificate stale: it is read again before its next use.
+    pub(crate) fn invalidate(&self, name: &str) {
+        self.certificates.invalidate(name);
+    }
+
+    /// Marks all certificates stale.
+    pub(crate) fn invalidate_all(&self) {
+        self.certificates.invalidate_all();
+    }
+
+    /// Limits the age of certificates while no signals arrive; `None` lifts the limit.
+    pub(crate) fn limit_age(&self, limit: Option<Duration>) {
+        self.certificates.limit_age(limit);
+    }
+}
+
+/// Reads the names with a certificate until shutdown. Without TLS it does nothing.
+pub(crate) async fn load_names(state: EdgeState, rounds: Rounds, shutdown: Shutdown) -> anyhow::Result<()> {
+    let Some(tls) = &state.tls else {
+        shutdown.requested().await;
+        return Ok(());
+    };
+    service::every(&rounds, service::ticks(NAMES_INTERVAL), &shutdown, || tls.certificates.load_names()).await
+}

@@ -1,0 +1,127 @@
+//! What the edge reads to terminate TLS: certificates, challenges of certificate authorities, and the keys of session tickets.
+//! Nothing here takes an account, because visitors have none.
+
+use chrono::{DateTime, Utc};
+use sqlx::{query, query_as, query_scalar};
+use uuid::Uuid;
+
+use crate::{Conn, Error};
+
+/// An issued certificate.
+#[derive(Debug, Clone)]
+pub struct IssuedCertificate {
+    /// The chain in PEM, the host's own certificate first.
+    pub chain: String,
+    /// The private key, PKCS #8 in DER, sealed for the purpose `certificate_key`.
+    pub sealed_key: Vec<u8>,
+    pub not_after: DateTime<Utc>,
+}
+
+/// A key of session tickets, which all edges share.
+#[derive(Debug, Clone)]
+pub struct TicketKey {
+    pub id: Uuid,
+    /// 32 bytes, sealed for the purpose `ticket_key`.
+    pub sealed_key: Vec<u8>,
+    pub created_at: DateTime<Utc>,
+}
+
+/// Number of ticket keys that are kept.
+const TICKET_KEYS: i64 = 3;
+
+/// Returns the certificate of a name: a host, or `*.` and the sites domain.
+pub async fn find_certificate(conn: &mut Conn, name: &str) -> Result<Option<IssuedCertificate>, Error> {
+    let certificate = query_as!(
+        IssuedCertificate,
+        r#"select chain as "chain!", sealed_key as "sealed_key!", not_after as "not_after!"
+           from certificates where name = $1 and chain is not null"#,
+        name,
+    )
+    .fetch_optional(conn)
+    .await?;
+    Ok(certificate)
+}
+
+/// Returns the names of all certificates.
+pub async fn list_certificate_names(conn: &mut Conn) -> Result<Vec<String>, Error> {
+    Ok(query_scalar!("select name from certificates where chain is not null").fetch_all(conn).await?)
+}
+
+/// Returns the key authorization of a pending HTTP-01 challenge of a host.
+pub async fn find_http_challenge(
+    conn: &mut Conn,
+    token: &str,
+    name: &str,
+    now: DateTime<Utc>,
+) -> Result<Option<String>, Error> {
+    let key_authorization = query_scalar!(
+        "select key_authorization from acme_challenges
+         where token = $1 and name = $2 and kind = 'http-01' and expires_at > $3",
+        token,
+        name,
+        now,
+    )
+    .fetch_optional(conn)
+    .await?;
+    Ok(key_authorization)
+}
+
+/// Returns the key authorization of the newest pending TLS-ALPN-01 challenge of a host.
+pub async fn find_alpn_challenge(
+    conn: &mut Conn,
+    name: &str,
+    now: DateTime<Utc>,
+) -> Result<Option<String>, Error> {
+    let key_authorization = query_scalar!(
+        "select key_authorization from acme_challenges
+         where name = $1 and kind = 'tls-alpn-01' and expires_at > $2
+         order by expires_at desc limit 1",
+        name,
+        now,
+    )
+    .fetch_optional(conn)
+    .await?;
+    Ok(key_authorization)
+}
+
+/// Returns the kept ticket keys, newest first.
+pub async fn list_ticket_keys(conn: &mut Conn) -> Result<Vec<TicketKey>, Error> {
+    let keys = query_as!(
+        TicketKey,
+        "select id, sealed_key, created_at from tls_ticket_keys order by created_at desc, id desc limit $1",
+        TICKET_KEYS,
+    )
+    .fetch_all(conn)
+    .await?;
+    Ok(keys)
+}
+
+/// Inserts a ticket key unless one was created after `unless_after`, and deletes all but the newest three. Of concurrent
+/// callers only one inserts its key. Must be called in a transaction.
+pub async fn rotate_ticket_keys(
+    conn: &mut Conn,
+    key: &TicketKey,
+    unless_after: DateTime<Utc>,
+) -> Result<(), Error> {
+    query!("select pg_advisory_xact_lock(hashtextextended('tls_ticket_keys', 0))")
+        .fetch_one(&mut *conn)
+        .await?;
+    query!(
+        "insert into tls_ticket_keys (id, sealed_key, created_at)
+         select $1, $2, $3 where not exists (select from tls_ticket_keys where created_at > $4)",
+        key.id,
+        key.sealed_key,
+        key.created_at,
+        unless_after,
+    )
+    .execute(&mut *conn)
+    .await?;
+    query!(
+        "delete from tls_ticket_keys where id not in
+           (select id from tls_ticket_keys order by created_at desc, id desc limit $1)",
+        TICKET_KEYS,
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}
