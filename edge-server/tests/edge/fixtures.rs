@@ -42,7 +42,7 @@ impl Edge {
         sandbox::test::trial(&self.database, id, now).await;
         let mut conn = store::acquire(&self.database.db).await.unwrap();
         store::subdomains::insert_subdomain(&mut conn, id, subdomain_id, name, now).await.unwrap();
-        Account { id, subdomain_id, host: format!("{name}.localhost"), name: name.to_owned(), edge: self }
+        Account { id, subdomain_id, host: self.site_host(name), name: name.to_owned(), edge: self }
     }
 
     /// Runs an SQL statement that has no function in the store.

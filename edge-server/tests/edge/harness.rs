@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use contract::{Change, Signal};
 use edge_server::{Config, DEFAULTS};
 use sandbox::test::{TestDatabase, TestFolder, TestRedis, eventually, until};
-use service::config::{Sources, load};
+use service::config::{Listen, Sources, load};
 use service::{Listeners, Shutdown};
 use url::Url;
 
@@ -27,7 +27,10 @@ pub(crate) struct Edge {
     pub(crate) bus: cache::Bus<Signal>,
     /// The folder of the blob store.
     pub(crate) blobs: TestFolder,
+    /// The address for https, unless it is off.
+    https: Option<SocketAddr>,
     port: u16,
+    settings: Vec<String>,
     shutdown: Shutdown,
 }
 
@@ -38,6 +41,11 @@ impl Edge {
 
     /// Starts an edge with these settings on top of the test defaults.
     pub(crate) async fn with(set: &[&str]) -> Self {
+        Self::listening(Listen::default(), set).await
+    }
+
+    /// Starts an edge that listens as told, with these settings on top of the test defaults.
+    pub(crate) async fn listening(listen: Listen, set: &[&str]) -> Self {
         let database = sandbox::test::database().await;
         let redis = sandbox::test::redis().await;
         let mut url = Url::parse(&database.url).unwrap();
@@ -46,8 +54,9 @@ impl Edge {
         url.set_host(Some("127.0.0.1")).unwrap();
         url.set_port(Some(postgres.address.port())).unwrap();
         let (control_plane, collector) = (Upstream::start().await, Upstream::start().await);
-        let listeners = Listeners::on_free_ports().unwrap();
+        let listeners = Listeners::bind(&listen).unwrap();
         let address: SocketAddr = listeners.main.local_addr().unwrap();
+        let https = listeners.https.as_ref().map(|https| https.local_addr().unwrap());
 
         let blobs = sandbox::test::folder();
         let mut settings = sandbox::test::settings_for(&[&redis, &blobs]);
@@ -66,13 +75,44 @@ impl Edge {
             "forms.max_submissions_per_day=0".to_owned(),
         ]);
         settings.extend(set.iter().map(ToString::to_string));
-        let config: Config = load(DEFAULTS, &Sources { set: settings, ..Sources::default() }).unwrap().config;
         let shutdown = Shutdown::new();
-        tokio::spawn(edge_server::run(config, listeners, shutdown.clone()));
+        tokio::spawn(edge_server::run(config(&settings), listeners, shutdown.clone()));
         let bus = cache::Bus::connect(&redis.url, &redis.prefix).unwrap();
         let visitor = Visitor::of(address);
         let port = address.port();
-        Self { visitor, database, postgres, redis, control_plane, collector, bus, blobs, port, shutdown }
+        Self {
+            visitor,
+            database,
+            postgres,
+            redis,
+            control_plane,
+            collector,
+            bus,
+            blobs,
+            https,
+            port,
+            settings,
+            shutdown,
+        }
+    }
+
+    /// The host of a site.
+    pub(crate) fn site_host(&self, name: &str) -> String {
+        let domain = self.settings.iter().rev().find_map(|set| set.strip_prefix("http.sites_domain="));
+        format!("{name}.{}", domain.unwrap())
+    }
+
+    /// The address for https.
+    pub(crate) fn https(&self) -> SocketAddr {
+        self.https.unwrap()
+    }
+
+    /// Starts another edge over the same stores, with https. Returns its address for https.
+    pub(crate) fn start_another(&self) -> SocketAddr {
+        let listeners = Listeners::bind(&over_https()).unwrap();
+        let https = listeners.https.as_ref().unwrap().local_addr().unwrap();
+        tokio::spawn(edge_server::run(config(&self.settings), listeners, self.shutdown.clone()));
+        https
     }
 
     /// Waits until the edge is subscribed to the bus and has reloaded the entries whose signals it may have missed.
@@ -124,7 +164,7 @@ impl Edge {
 
     /// Waits until the edge has handled every signal published so far. Call it after [`Self::wait_until_subscribed`].
     pub(crate) async fn wait_until_signals_handled(&self) {
-        let host = "the-probe.localhost";
+        let host = &self.site_host("the-probe");
         self.get_until(host, "/probe", |response| response.header("x-cache") == "hit").await;
         let mut conn = store::acquire(&self.database.db).await.unwrap();
         let site = store::subdomains::find_site_by_name(&mut conn, "the-probe", crate::fixtures::now()).await;
@@ -171,6 +211,15 @@ impl Drop for Edge {
     fn drop(&mut self) {
         self.shutdown.request();
     }
+}
+
+/// Listens on free ports, for https too.
+pub(crate) fn over_https() -> Listen {
+    Listen { https: Some((std::net::Ipv4Addr::LOCALHOST, 0).into()), ..Listen::default() }
+}
+
+fn config(settings: &[String]) -> Config {
+    load(DEFAULTS, &Sources { set: settings.to_vec(), ..Sources::default() }).unwrap().config
 }
 
 /// A short pause between the writes or reads of a slow client.

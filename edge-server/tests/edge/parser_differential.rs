@@ -7,7 +7,7 @@
 use std::time::Duration;
 
 use futures::StreamExt;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
 use crate::form_differential;
 use crate::harness::Edge;
@@ -97,9 +97,18 @@ impl ParserDifferential {
 
 /// The normalized responses of an edge to a stream.
 async fn responses(edge: &Edge, stream: &Stream) -> Vec<String> {
-    let mut connection = edge.visitor.connect().await;
+    let connection = edge.visitor.connect().await;
     connection.set_nodelay(true).unwrap();
-    let (mut reading, mut writing) = connection.split();
+    responses_over(connection, edge, stream).await
+}
+
+/// The normalized responses of an edge to a stream over a new connection.
+pub(crate) async fn responses_over(
+    connection: impl AsyncRead + AsyncWrite,
+    edge: &Edge,
+    stream: &Stream,
+) -> Vec<String> {
+    let (mut reading, mut writing) = tokio::io::split(connection);
     let mut all = Vec::new();
     let write = async {
         for piece in stream.pieces() {
@@ -107,6 +116,7 @@ async fn responses(edge: &Edge, stream: &Stream) -> Vec<String> {
             if writing.write_all(piece).await.is_err() {
                 break;
             }
+            let _or_closed = writing.flush().await;
             tokio::task::yield_now().await;
         }
     };

@@ -1,0 +1,47 @@
+//! The PROXY protocol: required where it is configured, and read from trusted proxies alone.
+
+use sandbox::test::with_timeout;
+use service::config::{Listen, ProxyProtocol};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use crate::harness::{Edge, over_https};
+use crate::tls_client::{SET, get};
+
+const LINE: &str = "PROXY TCP4 203.0.113.7 10.0.0.1 4711 443\r\n";
+
+async fn edge(trusted: &str) -> Edge {
+    let listen = Listen { proxy_protocol: ProxyProtocol::Required, ..over_https() };
+    Edge::listening(listen, &[&SET[..], &[trusted]].concat()).await
+}
+
+#[tokio::test]
+async fn the_header_of_a_trusted_proxy_names_the_client() {
+    let edge = edge("http.trusted_proxies=[\"127.0.0.0/8\"]").await;
+    let version_2 =
+        [&b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0c"[..], &[203, 0, 113, 8, 10, 0, 0, 1, 0, 1, 0, 2]].concat();
+    for (header, client) in [(LINE.as_bytes(), "203.0.113.7"), (&version_2, "203.0.113.8")] {
+        let mut stream = TcpStream::connect(edge.visitor.address()).await.unwrap();
+        for byte in header {
+            stream.write_all(&[*byte]).await.unwrap();
+        }
+        get(&mut stream, "localhost", "/api/account").await;
+        assert_eq!(edge.control_plane.last().header(contract::edge::CLIENT_IP), client);
+    }
+}
+
+#[tokio::test]
+async fn a_connection_without_the_header_or_from_another_peer_is_closed() {
+    let trusting = edge("http.trusted_proxies=[\"127.0.0.0/8\"]").await;
+    let request = "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    assert_eq!(with_timeout(trusting.visitor.raw(request.as_bytes())).await, "");
+    let distrusting = edge("http.trusted_proxies=[\"10.0.0.0/8\"]").await;
+    assert_eq!(with_timeout(distrusting.visitor.raw(format!("{LINE}{request}").as_bytes())).await, "");
+    for edge in [&trusting, &distrusting] {
+        let mut stream = TcpStream::connect(edge.https()).await.unwrap();
+        let _or_reset = stream.write_all(&[22, 3, 1, 0, 200, 1, 0, 0, 196, 3, 3, 0, 0]).await;
+        let mut rest = Vec::new();
+        let _or_reset = with_timeout(stream.read_to_end(&mut rest)).await;
+        assert!(rest.is_empty(), "no alert, because no hello is read: {rest:?}");
+    }
+}
