@@ -35,15 +35,16 @@ def call(method, url, key=None, body=None):
 
 
 @contextlib.contextmanager
-def system(*settings, program=None):
+def system(*settings, program=None, options=()):
     """Runs all services as processes and yields the contents of stack.json, plus `runner`, the command to administer
-    them. `program` is a local runner that was built before; without it, cargo builds this checkout's."""
+    them. `program` is a local runner that was built before; without it, cargo builds this checkout's. `options` are
+    further ones of `up`."""
     runner = [program] if program else RUNNER
     with tempfile.TemporaryDirectory(prefix="web-runtime-bench-") as folder:
         directory = ["--dir", folder]
         print(f"starting {program}" if program else f"building and starting ({PROFILE})", flush=True)
         more = [part for setting in settings for part in ("--set", setting)]
-        subprocess.run([*runner, "up", "--detach", "--processes", "--port", "0", *directory, *more], check=True, cwd=ROOT)
+        subprocess.run([*runner, "up", "--detach", "--processes", "--port", "0", *options, *directory, *more], check=True, cwd=ROOT)
         try:
             yield json.loads((pathlib.Path(folder) / "stack.json").read_text()) | {"runner": runner, "program": program}
         finally:

@@ -223,3 +223,24 @@ fn stat_of(pid: u32) -> Option<(char, u32)> {
     let mut rest = stat.rsplit_once(") ").context("no name").ok()?.1.split(' ');
     Some((rest.next()?.chars().next()?, rest.next()?.parse().ok()?))
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn https_is_served_with_certificates_of_an_authority_that_is_made_once() -> Result<()> {
+    let mut system = System::start_with(PROGRAM, &["--https", "--https-port", "0"], &[]).await?;
+    let authority = system.folder().join("authority.pem");
+    let made = std::fs::read(&authority)?;
+    for _ in 0..2 {
+        let port = system.file.https_port.context("no https_port in stack.json")?;
+        for url in [format!("https://localhost:{port}/"), format!("https://absent.sites.localhost:{port}/")] {
+            let mut curl = Command::new("curl");
+            curl.args(["--silent", "--show-error", "--cacert"]).arg(&authority).arg(&url);
+            let output = curl.output().context("install curl")?;
+            let text = String::from_utf8_lossy(&output.stdout);
+            ensure!(output.status.success(), "{url}: {}", String::from_utf8_lossy(&output.stderr));
+            ensure!(text.contains("Web Runtime") || text.contains("no site"), "{url}: {text}");
+        }
+        system.restart().await?;
+        ensure!(std::fs::read(&authority)? == made, "the authority is made once");
+    }
+    Ok(())
+}

@@ -26,10 +26,15 @@ impl System {
     /// Starts all stores and services with the settings of `set` on top of the local defaults. `program` is the local
     /// runner; with `processes`, each service is a process.
     pub async fn start(program: &str, processes: bool, set: &[&str]) -> Result<Self> {
+        Self::start_with(program, processes.then_some("--processes").as_slice(), set).await
+    }
+
+    /// Starts the system with these options of `up` and these settings.
+    pub async fn start_with(program: &str, options: &[&str], set: &[&str]) -> Result<Self> {
         let folder = tempfile::Builder::new().prefix("web-runtime-story-").tempdir()?;
         let mut command = Command::new(program);
         command.args(["up", "--detached", "--port", "0", "--dir"]).arg(folder.path());
-        command.args(processes.then_some("--processes"));
+        command.args(options);
         command.args(set.iter().flat_map(|entry| ["--set", entry]));
         let up = spawn(&mut command, folder.path())?;
         let mut system = Self { file: StackFile::default(), command, up, folder };

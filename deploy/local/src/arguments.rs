@@ -11,6 +11,7 @@ use crate::stack::services::Which;
 const EXAMPLES: &str = "Examples:
   cargo run                                    everything, until Ctrl-C
   cargo run -- up --detach                     everything, in the background
+  cargo run -- up --https                      the same over https as well, with a certificate of its own authority
   cargo run -- demo                            a small site with a week of visits, on the running system
   cargo run -- up --set trial.claim_window=1h  one setting changed (each service's config.toml is the manual)
   cargo run -- logs collector --follow         the log of the collector
@@ -66,6 +67,12 @@ pub(crate) struct Up {
     /// The port of http://localhost:PORT; 0 chooses a free one
     #[arg(long, default_value_t = 8080)]
     pub(crate) port: u16,
+    /// Serve https too, with certificates of an authority made once in the data directory
+    #[arg(long)]
+    pub(crate) https: bool,
+    /// The port of https; 0 chooses a free one
+    #[arg(long, default_value_t = 8443)]
+    pub(crate) https_port: u16,
     /// Run in the background
     #[arg(long)]
     pub(crate) detach: bool,

@@ -23,12 +23,13 @@ pub(crate) async fn print(folder: &Folder, file: &StackFile, how_to_stop: &str) 
         true => format!("\n  locations       {}", stack::ATTRIBUTION),
         false => String::new(),
     };
+    let over_https = file.https_port.map(|port| https_hint(folder, port)).unwrap_or_default();
     let site = account["siteUrl"].as_str().context("the account has no site")?;
     println!(
         "
 Web Runtime is up.
 
-  API and forms   {base}
+  API and forms   {base}{over_https}
   your site       {site}
   API document    {base}/api/openapi.json
   data            {}{attribution}
@@ -67,6 +68,19 @@ async fn trial(client: &Client, folder: &Folder, base: &str) -> Result<(Value, V
     let key = trial["key"].as_str().context("the trial has no key")?;
     let account = client.call(key, Method::GET, &account_url, None).await?;
     Ok((trial, account))
+}
+
+/// Returns the address for https, and how to trust the certificates of the local authority.
+fn https_hint(folder: &Folder, port: u16) -> String {
+    let authority = folder.part(stack::AUTHORITY);
+    let address = format!("\n  over https      https://localhost:{port}");
+    if !authority.exists() {
+        return address;
+    }
+    format!(
+        "{address}\n                  (trust it: `curl --cacert {0}`; in a browser, import {0}\n                  as a certificate authority for websites)",
+        authority.display()
+    )
 }
 
 /// Returns the claim URL of an unclaimed trial, which is deleted at its deadline even on a developer's machine.

@@ -21,7 +21,7 @@ pub struct StackFile {
     pub sites_domain: String,
     /// The port of `base_url`.
     pub http_port: u16,
-    /// The TLS port; `None` in a local run.
+    /// The port for https; `None` if it is off.
     pub https_port: Option<u16>,
     /// The services by name.
     pub services: BTreeMap<String, Service>,

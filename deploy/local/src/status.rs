@@ -33,6 +33,9 @@ pub(crate) async fn detach(folder: &Folder, up: &Up) -> Result<()> {
     if up.processes {
         command.arg("--processes");
     }
+    if up.https {
+        command.args(["--https", "--https-port", &up.https_port.to_string()]);
+    }
     command.args(up.set.iter().flat_map(|entry| ["--set", entry]));
     command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log).process_group(0);
     let mut child = command.spawn().context("starting in the background")?;

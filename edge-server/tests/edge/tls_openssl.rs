@@ -38,16 +38,15 @@ async fn openssl_connects_in_both_versions_and_resumes_at_another_edge() {
             let first = s_client(tls.edge.https(), &[&name[..], &["-sess_out", &session]].concat()).await;
             assert!(first.contains(&format!("New, {version}")) && first.contains("Web Runtime"), "{first}");
             let second = s_client(other, &[&name[..], &["-sess_in", &session]].concat()).await;
-            assert!(second.contains("Web Runtime"), "{second}");
-            // The other edge has the keys a moment after its start.
-            second.contains(&format!("Reused, {version}"))
+            // Each edge has the keys a moment after its start; without them there is no session to resume.
+            second.contains(&format!("Reused, {version}")) && second.contains("Web Runtime")
         })
         .await;
     }
     let old =
         s_client(tls.edge.https(), &["-servername", "localhost", "-tls1_1", "-cipher", "DEFAULT@SECLEVEL=0"])
             .await;
-    assert!(old.contains("alert protocol version"), "{old}");
+    assert!(old.contains("SSL alert number") && !old.contains("Web Runtime"), "{old}");
 }
 
 #[tokio::test]

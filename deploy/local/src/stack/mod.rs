@@ -1,6 +1,7 @@
 //! The running system: stores, services, their settings and their supervision.
 
 mod backends;
+mod https;
 mod locations;
 mod private_store;
 pub(crate) mod services;
@@ -9,6 +10,7 @@ mod supervise;
 mod up;
 mod user_settings;
 
+pub(crate) use https::AUTHORITY;
 pub(crate) use locations::{ATTRIBUTION, LINKS};
 pub(crate) use settings::Secrets;
 pub(crate) use up::up;

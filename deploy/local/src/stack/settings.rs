@@ -3,6 +3,7 @@
 //! The data directory has one TOML file per service. It overrides the defaults; the environment and `--set` override it.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
@@ -44,6 +45,8 @@ pub(crate) struct Settings<'a> {
     pub(crate) urls: &'a Urls,
     pub(crate) secrets: &'a Secrets,
     pub(crate) services: &'a BTreeMap<String, Service>,
+    /// The address for https, unless it is off.
+    pub(crate) https: Option<SocketAddr>,
     /// Location databases; empty if there is none.
     pub(crate) location_files: &'a [PathBuf],
     /// Enables local sign-in because no provider is configured.
@@ -92,7 +95,7 @@ impl Settings<'_> {
         if name != "collector" {
             put("blobs", "url", text(&folder.part("blobs").display().to_string()));
         }
-        if matches!(name, "control-plane" | "job-runner") {
+        if name != "collector" {
             put("secrets", "master_key", text(&self.secrets.master_key));
         }
         if name != "job-runner" {
@@ -112,6 +115,7 @@ impl Settings<'_> {
                 put("signin", "max_attempts_per_hour", Value::Integer(1_000));
             }
             "edge-server" => {
+                put("listen", "https", text(&self.https.map(|https| https.to_string()).unwrap_or_default()));
                 // Every client is on this machine and has its address.
                 put("connections", "max_per_address", Value::Integer(0));
                 put("upstreams", "control_plane", text(&service("control-plane")?.url));

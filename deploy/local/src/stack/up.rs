@@ -11,6 +11,7 @@ use service::{Shutdown, telemetry};
 use tokio::sync::Mutex;
 
 use super::backends::{Backends, Urls};
+use super::https;
 use super::locations;
 use super::settings::{Secrets, Settings};
 use super::supervise::{Shared, SupervisedProcess, supervise};
@@ -24,6 +25,8 @@ use crate::progress::Progress;
 use crate::stack_file::{NAMES, Service, StackFile, Store};
 
 const SITES_DOMAIN: &str = "localhost";
+/// With https the sites have two labels above them, because clients refuse the wildcard `*.localhost`.
+const HTTPS_SITES_DOMAIN: &str = "sites.localhost";
 /// Enough for a first start on a slow machine.
 const START_TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -71,31 +74,42 @@ async fn start(
     progress: &Progress,
 ) -> Result<(Backends, StackFile, Vec<port::Reserved>)> {
     let user_settings = UserSettings::new(&up.set)?;
-    let reserved = (0..2 * NAMES.len()).map(|_| port::reserve()).collect::<Result<Vec<_>>>()?;
+    // Two for each service, and one for https.
+    let reserved = (0..=2 * NAMES.len()).map(|_| port::reserve()).collect::<Result<Vec<_>>>()?;
     let mut ports: Vec<u16> = reserved.iter().map(|one| one.port).collect();
     if up.port != 0 {
         check_is_free(up.port)?;
         ports[0] = up.port;
     }
+    let free_https_port = ports.pop().context("no port for https")?;
+    let https = https::address(up, &user_settings, free_https_port)?;
     let http_port = ports[0];
     let base_url = user_settings
         .get("http.base_url")
         .map_or_else(|| format!("http://localhost:{http_port}"), str::to_owned);
-    let sites_domain = user_settings.get("http.sites_domain").unwrap_or(SITES_DOMAIN).to_owned();
-    if !Addresses::new(&base_url, &sites_domain)?.is_local() {
+    let default_sites_domain = if up.https { HTTPS_SITES_DOMAIN } else { SITES_DOMAIN };
+    let sites_domain = user_settings.get("http.sites_domain").unwrap_or(default_sites_domain).to_owned();
+    let addresses = Addresses::new(&base_url, &sites_domain)?;
+    if !addresses.is_local() {
         bail!("a local run serves this machine only: http.base_url must be on localhost, not {base_url}");
     }
     let (backends, location_files) = tokio::try_join!(
         Backends::start(folder, &user_settings, progress),
         locations::files(folder, up, &user_settings, progress),
     )?;
-    let file = describe(folder, &backends.urls, base_url, sites_domain, &ports)?;
+    let secrets = Secrets::of(folder)?;
+    if up.https {
+        https::store_certificates(folder, &backends.urls, &secrets, &addresses).await?;
+    }
+    let https_port = https.map(|https| https.port());
+    let file = StackFile { https_port, ..describe(folder, &backends.urls, base_url, sites_domain, &ports)? };
     let settings = Settings {
         base_url: &file.base_url,
         sites_domain: &file.sites_domain,
         urls: &backends.urls,
-        secrets: &Secrets::of(folder)?,
+        secrets: &secrets,
         services: &file.services,
+        https,
         location_files: &location_files,
         local_sign_in: !user_settings.has_any_below("signin.providers"),
     };
@@ -103,10 +117,10 @@ async fn start(
     Ok((backends, file, reserved))
 }
 
-fn check_is_free(port: u16) -> Result<()> {
+pub(super) fn check_is_free(port: u16) -> Result<()> {
     let bound = std::net::TcpListener::bind(("127.0.0.1", port));
     bound.map(drop).with_context(|| {
-        format!("port {port} can't be used; choose another with --port, or --port 0 for any")
+        format!("port {port} can't be used; choose another with --port or --https-port, or 0 for any")
     })
 }
 

@@ -125,3 +125,37 @@ pub async fn rotate_ticket_keys(
     .await?;
     Ok(())
 }
+
+/// A certificate that the operator brings.
+#[derive(Debug)]
+pub struct NewCertificate<'a> {
+    /// A host, or `*.` and the sites domain.
+    pub name: &'a str,
+    /// The chain in PEM, the host's own certificate first.
+    pub chain: &'a str,
+    /// The private key, PKCS #8 in DER, sealed for the purpose `certificate_key`.
+    pub sealed_key: &'a [u8],
+    pub issuer: &'a str,
+    pub not_before: DateTime<Utc>,
+    pub not_after: DateTime<Utc>,
+}
+
+/// Stores a certificate in place of the one that the name has, and orders no other.
+pub async fn replace_certificate(conn: &mut Conn, new: &NewCertificate<'_>) -> Result<(), Error> {
+    query!(
+        "insert into certificates (name, chain, sealed_key, issuer, not_before, not_after, created_at)
+         values ($1, $2, $3, $4, $5, $6, $5)
+         on conflict (name) do update set chain = excluded.chain, sealed_key = excluded.sealed_key,
+           issuer = excluded.issuer, not_before = excluded.not_before, not_after = excluded.not_after,
+           renew_at = null, next_attempt_at = null",
+        new.name,
+        new.chain,
+        new.sealed_key,
+        new.issuer,
+        new.not_before,
+        new.not_after,
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}
