@@ -237,6 +237,21 @@ mod tests {
     }
 
     #[test]
+    fn https_is_off_unless_it_has_an_address() {
+        let listen = |set: &str| {
+            let sources = Sources { set: vec![set.to_owned()], ..Sources::default() };
+            load::<Config>(DEFAULTS, &sources).map(|loaded| loaded.base.listen)
+        };
+        assert_eq!(listen("listen.https=").unwrap().https, None);
+        assert_eq!(listen("listen.https=0.0.0.0:443").unwrap().https, Some(([0, 0, 0, 0], 443).into()));
+        for wrong in ["listen.https=443", "listen.https=localhost:443", "listen.proxy_protocol=on"] {
+            let error = listen(wrong).unwrap_err().to_string();
+            let key = wrong.split('=').next().unwrap();
+            assert!(error.contains(key), "{wrong}: {error}");
+        }
+    }
+
+    #[test]
     fn connections_are_lowered_unless_twice_as_many_files_and_200_more_fit() {
         let max = |open_files| connections(20_000, -1).within(open_files).max;
         assert_eq!([40_200, 40_199, 1_024, 201, 0, u64::MAX].map(max), [20_000, 19_999, 412, 1, 1, 20_000]);

@@ -8,7 +8,7 @@ use domain::encryption::MasterKey;
 use rustls::ServerConfig;
 use rustls::server::ProducesTickets;
 use service::config::ExposeSecret;
-use service::{Clock, Rng, Rounds, Shutdown};
+use service::{Clock, Rng};
 use store::read_pool::{ReadError, ReadPool};
 use tokio::sync::Semaphore;
 
@@ -17,10 +17,6 @@ use super::served_certificate::ServedCertificate;
 use super::server_config;
 use super::ticketer::Ticketer;
 use crate::config::Config;
-use crate::state::EdgeState;
-
-/// Interval at which the names with a certificate are read. Signals add new ones at once.
-pub(crate) const NAMES_INTERVAL: Duration = Duration::from_secs(15);
 
 /// The shared state of TLS connections.
 pub(crate) struct TlsTermination {
@@ -77,6 +73,11 @@ impl TlsTermination {
         self.certificates.find(name).await
     }
 
+    /// Reads the names that have a certificate, so that handshakes for other names need no query.
+    pub(super) async fn load_names(&self) -> Result<(), ReadError> {
+        self.certificates.load_names().await
+    }
+
     /// Marks a certificate stale: it is read again before its next use.
     pub(crate) fn invalidate(&self, name: &str) {
         self.certificates.invalidate(name);
@@ -91,13 +92,4 @@ impl TlsTermination {
     pub(crate) fn limit_age(&self, limit: Option<Duration>) {
         self.certificates.limit_age(limit);
     }
-}
-
-/// Reads the names with a certificate until shutdown. Without TLS it does nothing.
-pub(crate) async fn load_names(state: EdgeState, rounds: Rounds, shutdown: Shutdown) -> anyhow::Result<()> {
-    let Some(tls) = &state.tls else {
-        shutdown.requested().await;
-        return Ok(());
-    };
-    service::every(&rounds, service::ticks(NAMES_INTERVAL), &shutdown, || tls.certificates.load_names()).await
 }

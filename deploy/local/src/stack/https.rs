@@ -13,8 +13,8 @@ use service::{Clock, Rng};
 use store::tls_certificates::{NewCertificate, replace_certificate};
 
 use super::backends::Urls;
+use super::ports::check_is_free;
 use super::settings::Secrets;
-use super::up::check_is_free;
 use super::user_settings::UserSettings;
 use crate::arguments::Up;
 use crate::folder::Folder;

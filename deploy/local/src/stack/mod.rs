@@ -3,6 +3,7 @@
 mod backends;
 mod https;
 mod locations;
+mod ports;
 mod private_store;
 pub(crate) mod services;
 mod settings;

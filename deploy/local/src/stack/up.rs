@@ -13,6 +13,7 @@ use tokio::sync::Mutex;
 use super::backends::{Backends, Urls};
 use super::https;
 use super::locations;
+use super::ports::check_is_free;
 use super::settings::{Secrets, Settings};
 use super::supervise::{Shared, SupervisedProcess, supervise};
 use super::user_settings::UserSettings;
@@ -115,13 +116,6 @@ async fn start(
     };
     settings.write(folder)?;
     Ok((backends, file, reserved))
-}
-
-pub(super) fn check_is_free(port: u16) -> Result<()> {
-    let bound = std::net::TcpListener::bind(("127.0.0.1", port));
-    bound.map(drop).with_context(|| {
-        format!("port {port} can't be used; choose another with --port or --https-port, or 0 for any")
-    })
 }
 
 /// Returns the stack file of the services to start. `ports` has two for each service; the first of all is the public one.
