@@ -22,6 +22,7 @@ use crate::admission::Calls;
 use crate::config::{Config, Deploys, Idempotency, Recipients, Subdomains, Trial, Upgrade, Webhooks};
 use crate::credential_cache::CredentialCache;
 use crate::deploys::DeployAdmission;
+use crate::domain_checks::DomainChecks;
 use crate::exports::Exports;
 use crate::large_bodies::BodyBudget;
 use crate::query_admission::QueryAdmission;
@@ -76,6 +77,8 @@ pub struct AppInner {
     pub exports: Exports,
     /// Section `[recipients]`.
     pub recipients: Recipients,
+    /// Checks of custom domains.
+    pub domain_checks: DomainChecks,
     /// Admits analytics queries.
     pub query_admission: QueryAdmission,
     /// Admits the calls of the API.
@@ -142,6 +145,7 @@ impl App {
                 config.trial.redis_timeout,
             )?,
             signin: SignIn::new(&config.signin, &addresses, &clock)?,
+            domain_checks: DomainChecks::new(&config.domains, addresses.sites_domain())?,
             addresses,
             blobs: blobs::Blobs::connect(&config.blobs)?,
             uploads: Uploads::new(secrets.edge_token.expose_secret(), config.uploads.url_ttl),

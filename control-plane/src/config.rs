@@ -96,6 +96,8 @@ pub struct Config {
     pub exports: Exports,
     /// Confirmation of mail recipients.
     pub recipients: Recipients,
+    /// Checks of custom domains.
+    pub domains: crate::domain_checks::Domains,
     /// Limits of analytics queries.
     pub analytics: crate::query_admission::Analytics,
     /// The budget of large request bodies.

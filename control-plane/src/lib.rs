@@ -12,6 +12,7 @@ mod call;
 mod config;
 mod credential_cache;
 mod deploys;
+mod domain_checks;
 mod exports;
 mod idempotency;
 mod initial_subdomain;

@@ -1,5 +1,6 @@
 //! The job-runner's settings. `config.toml` documents every key.
 
+use std::net::IpAddr;
 use std::time::Duration;
 
 use serde::Deserialize;
@@ -74,6 +75,7 @@ pub struct Config {
     pub(crate) form_closing: Polling,
     pub(crate) archives: Cleanup,
     pub(crate) visitor_id_links: Cleanup,
+    pub(crate) domains: Domains,
 }
 
 /// Section `[http]`.
@@ -187,6 +189,20 @@ pub(crate) struct Mail {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Outbound {
     pub(crate) allow: Vec<String>,
+}
+
+/// Section `[domains]`.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Domains {
+    pub(crate) cname_target: String,
+    pub(crate) addresses: Vec<IpAddr>,
+    pub(crate) resolvers: Vec<String>,
+    #[serde(with = "service::config::duration::list")]
+    pub(crate) check_schedule: Vec<Duration>,
+    pub(crate) caa_identities: Vec<String>,
+    #[serde(with = "service::config::duration")]
+    pub(crate) poll_interval: Duration,
 }
 
 /// Sections of tasks that delete data after its retention.

@@ -30,6 +30,7 @@ async fn run_job(state: &JobState, task: Task<Job>) {
             Job::AskRecipientV1 { recipient_id } => {
                 mails::send(state, Kind::Confirmation, recipient_id).await
             }
+            Job::MailDomainV1 { domain_id } => mails::send(state, Kind::DomainRecords, domain_id).await,
             Job::PurgeEventsV1 => purges::delete_events(state).await,
         }
     };

@@ -8,6 +8,7 @@ mod clock_sync;
 mod config;
 mod deliveries;
 mod dispatch;
+mod domain_checks;
 mod expiry;
 mod form_closing;
 mod jobs;
@@ -75,6 +76,7 @@ fn components(
     let publishing = rounds("publishing", config.publishing.poll_interval);
     let closing = rounds("form_closing", config.form_closing.poll_interval);
     let archives = rounds("archives", config.archives.cleanup_interval);
+    let checking = rounds("domain_checks", config.domains.poll_interval);
     let links = rounds("visitor_id_links", config.visitor_id_links.cleanup_interval);
     let mut components: Vec<Component> = vec![
         ("relay", relay::run(state(), config.outbox.poll_interval, relaying, stop()).boxed()),
@@ -85,6 +87,10 @@ fn components(
         ("idempotency", expiry::idempotency(state(), config.idempotency, idempotency, stop()).boxed()),
         ("publishing", publishing::run(state(), config.publishing, publishing, stop()).boxed()),
         ("form_closing", form_closing::run(state(), config.form_closing, closing, stop()).boxed()),
+        (
+            "domain_checks",
+            domain_checks::run(state(), config.domains.poll_interval, checking, stop()).boxed(),
+        ),
         ("archives", expiry::archives(state(), config.archives, archives, stop()).boxed()),
         (
             "visitor_id_links",

@@ -12,6 +12,7 @@ use service::config::ExposeSecret;
 use service::{Clock, Rng};
 
 use crate::config::{Config, GarbageCollection, Purge};
+use crate::domain_checks::settings::DomainChecks;
 use crate::mail::Mailer;
 use crate::own_addresses::OwnAddresses;
 
@@ -47,6 +48,9 @@ pub(crate) struct StateInner {
     pub(crate) purge: Purge,
     pub(crate) mail_ttl: Duration,
     pub(crate) confirmation_ttl: Duration,
+    pub(crate) domain_checks: DomainChecks,
+    /// The base host's name.
+    pub(crate) base_host: String,
     /// `None` if no SMTP server is set.
     pub(crate) mailer: Option<Mailer>,
     /// Follows Postgres' clock.
@@ -89,6 +93,8 @@ impl JobState {
         };
         let addresses = Addresses::new(&config.http.base_url, &config.http.sites_domain)?;
         let db = store::connect(&config.store)?;
+        let domain_checks = DomainChecks::new(&config.domains, addresses.sites_domain())?;
+        let base_host = addresses.base_host().to_owned();
         let own_addresses = OwnAddresses::new(addresses, db.clone());
         Ok(Self(Arc::new(StateInner {
             db,
@@ -111,6 +117,8 @@ impl JobState {
             purge: config.purge.clone(),
             mail_ttl: config.mail.ttl,
             confirmation_ttl: config.mail.confirmation_ttl,
+            domain_checks,
+            base_host,
             mailer: Mailer::new(&config.mail)?,
             clock: Clock::remote(),
             rng: Rng::system(),

@@ -8,7 +8,7 @@ use cargo_metadata::{DependencyKind, Metadata, MetadataCommand};
 const LAYERS: [&[&str]; 7] = [
     &["domain"],
     &["contract", "redis-connection"],
-    &["store", "warehouse", "cache", "queue", "blobs", "outbound", "web", "service"],
+    &["store", "warehouse", "cache", "queue", "blobs", "outbound", "dns", "web", "service"],
     &["sandbox"],
     &["control-plane", "edge-server", "collector", "job-runner"],
     &["local"],
@@ -16,7 +16,7 @@ const LAYERS: [&[&str]; 7] = [
 ];
 
 /// The crates that may depend on a library directly. All others go through them. Dev-dependencies are exempt.
-const ALLOWED_USERS: [(&str, &[&str]); 18] = [
+const ALLOWED_USERS: [(&str, &[&str]); 19] = [
     ("sqlx", &["store"]),
     ("clickhouse", &["warehouse"]),
     ("apalis", &["queue"]),
@@ -35,6 +35,7 @@ const ALLOWED_USERS: [(&str, &[&str]); 18] = [
     ("rcgen", &["edge-server", "local"]),
     ("ring", &["edge-server"]),
     ("ppp", &["edge-server"]),
+    ("hickory-resolver", &["dns"]),
 ];
 
 fn metadata() -> Metadata {

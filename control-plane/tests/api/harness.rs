@@ -16,7 +16,7 @@ use domain::scopes::ScopeSet;
 use futures::TryStreamExt;
 use http::{HeaderMap, Method, Request, StatusCode};
 use http_body_util::BodyExt;
-use sandbox::test::{TestDatabase, TestFolder};
+use sandbox::test::{DnsServer, TestDatabase, TestFolder};
 use serde_json::Value;
 use service::config::{Sources, load};
 use service::{Clock, Rng};
@@ -43,6 +43,8 @@ pub(crate) struct Api {
     database: TestDatabase,
     settings: Vec<String>,
     numbers: AtomicU64,
+    /// Answers the lookups of custom domains.
+    dns: DnsServer,
     /// The blob store.
     _blobs: TestFolder,
 }
@@ -58,6 +60,7 @@ impl Api {
         let database = sandbox::test::database().await;
         let redis = sandbox::test::redis().await;
         let blobs = sandbox::test::folder();
+        let dns = DnsServer::start().await;
         let mut settings = sandbox::test::settings_for(&[&database, &redis, &blobs]);
         settings.extend([
             "http.base_url=http://localhost:8080".to_owned(),
@@ -69,6 +72,8 @@ impl Api {
             "api.queue_timeout=60s".to_owned(),
             // No job-runner delivers anything here.
             "webhooks.test_timeout=0s".to_owned(),
+            format!("domains.resolvers=[\"{}\"]", dns.address()),
+            "domains.recheck_after=0s".to_owned(),
         ]);
         settings.extend(set.iter().map(ToString::to_string));
         let app = app(&settings, clock);
@@ -78,8 +83,14 @@ impl Api {
             database,
             settings,
             numbers: AtomicU64::new(1),
+            dns,
             _blobs: blobs,
         }
+    }
+
+    /// The DNS server of custom domains.
+    pub(crate) fn dns(&self) -> &DnsServer {
+        &self.dns
     }
 
     /// The bus of the signals to the caches.

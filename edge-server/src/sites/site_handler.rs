@@ -79,6 +79,10 @@ async fn read(state: &EdgeState, host: SiteHost<'_>, request: &Parts) -> Result<
         let path = request.uri.path_and_query().map_or("/", PathAndQuery::as_str);
         return Err(redirect_to_site(&format!("{}{path}", state.addresses.site(name))));
     }
+    if let (SiteHost::Custom(_), Some(domain)) = (host, &site.value.moved_to) {
+        let path = request.uri.path_and_query().map_or("/", PathAndQuery::as_str);
+        return Err(redirect_to_domain(&format!("{}{path}", state.addresses.at(domain))));
+    }
     let Some(path) = path else { return Err(own_not_found(state, &site, request).await?) };
     let is_get = request.method == Method::GET;
     match find_answer(state, &site, &path, request.uri.query().unwrap_or_default()).await? {
@@ -157,6 +161,14 @@ fn redirect_to_site(url: &str) -> Response {
     let headers =
         [(header::LOCATION, location), (header::CACHE_CONTROL, HeaderValue::from_static("no-store"))];
     (StatusCode::FOUND, headers, "This site has another name now.\n").into_response()
+}
+
+/// Redirects to another domain of the owner. Browsers revalidate it, because the owner may end the redirect.
+fn redirect_to_domain(url: &str) -> Response {
+    let Ok(location) = HeaderValue::from_str(url) else { return not_found() };
+    let headers =
+        [(header::LOCATION, location), (header::CACHE_CONTROL, HeaderValue::from_static("no-cache"))];
+    (StatusCode::PERMANENT_REDIRECT, headers).into_response()
 }
 
 /// Redirects as the site says. Browsers revalidate even permanent redirects, because a later deploy may have a file there.

@@ -8,8 +8,9 @@ use crate::harness::Edge;
 
 async fn add(edge: &Edge, site: &Account<'_>, domain: &str, dns_status: &str) {
     edge.run(&format!(
-        "insert into domains (id, account_id, subdomain_id, domain, dns_status, challenge, created_at)
-         values (gen_random_uuid(), '{}', '{}', '{domain}', '{dns_status}', 'x', now())",
+        "insert into domains (id, account_id, subdomain_id, domain, dns_status, verified_at, challenge, created_at)
+         values (gen_random_uuid(), '{}', '{}', '{domain}', '{dns_status}',
+                 case when '{dns_status}' = 'verified' then now() end, 'x', now())",
         site.id, site.subdomain_id
     ))
     .await;
@@ -89,4 +90,49 @@ async fn a_domain_of_a_suspended_account_answers_451() {
         response.status == StatusCode::UNAVAILABLE_FOR_LEGAL_REASONS
     })
     .await;
+}
+
+#[tokio::test]
+async fn a_domain_is_served_for_a_week_after_it_was_last_verified() {
+    let edge = Edge::start().await;
+    edge.wait_until_subscribed().await;
+    let site = edge.account("quiet-otter").await;
+    site.page("index", "<p>mine").await;
+    add(&edge, &site, "www.example.com", "verified").await;
+    let verified = async |age: &str| {
+        edge.run(&format!(
+            "update domains set dns_status = 'failed', verified_at = now() - interval '{age}'"
+        ))
+        .await;
+        edge.publish_change(Change::Host { host: "www.example.com".to_owned() }).await;
+    };
+    verified("8 days").await;
+    edge.get_until("www.example.com", "/", |response| response.status == StatusCode::NOT_FOUND).await;
+    verified("6 days 23 hours").await;
+    edge.get_until("www.example.com", "/", |response| response.text() == "<p>mine").await;
+}
+
+#[tokio::test]
+async fn a_domain_redirects_to_another_one_while_that_is_served() {
+    let edge = Edge::start().await;
+    edge.wait_until_subscribed().await;
+    let site = edge.account("quiet-otter").await;
+    site.page("index", "<p>mine").await;
+    site.page("about", "<p>about").await;
+    add(&edge, &site, "www.example.com", "verified").await;
+    add(&edge, &site, "example.com", "verified").await;
+    assert_eq!(edge.visitor.get("www.example.com", "/about?a=1").await.text(), "<p>about");
+    let redirect = "update domains set redirect_to = (select id from domains where domain = 'example.com')
+                    where domain = 'www.example.com'";
+    edge.run(redirect).await;
+    edge.publish_change(Change::Host { host: "www.example.com".to_owned() }).await;
+    let redirected = StatusCode::PERMANENT_REDIRECT;
+    let response =
+        edge.get_until("www.example.com", "/about?a=1", |response| response.status == redirected).await;
+    assert_eq!(response.header("location"), format!("http://example.com:{}/about?a=1", edge.port()));
+    assert_eq!(edge.visitor.get("example.com", "/about").await.text(), "<p>about");
+    // A target that is not served would make the site unreachable.
+    edge.run("update domains set verified_at = null where domain = 'example.com'").await;
+    edge.publish_change(Change::Host { host: "www.example.com".to_owned() }).await;
+    edge.get_until("www.example.com", "/about", |response| response.text() == "<p>about").await;
 }

@@ -210,8 +210,8 @@ async fn the_rules_of_a_new_deploy_apply_at_once_on_all_hosts() {
     edge.wait_until_subscribed().await;
     let site = edge.account("quiet-otter").await;
     edge.run(&format!(
-        "insert into domains (id, account_id, subdomain_id, domain, status, dns_status, ssl_status, challenge, created_at)
-         values (gen_random_uuid(), '{}', '{}', 'otter.example', 'active', 'verified', 'active', 'x', now())",
+        "insert into domains (id, account_id, subdomain_id, domain, status, dns_status, verified_at, challenge, created_at)
+         values (gen_random_uuid(), '{}', '{}', 'otter.example', 'active', 'verified', now(), 'x', now())",
         site.id, site.subdomain_id
     ))
     .await;

@@ -13,7 +13,7 @@ use store::Conn;
 use store::mails::{self, Kind};
 use uuid::Uuid;
 
-use super::{help, notifications, recipients, webhooks};
+use super::{domains, help, notifications, recipients, webhooks};
 use crate::mail::{Email, Mailer};
 use crate::state::JobState;
 
@@ -44,6 +44,7 @@ fn job(kind: Kind, about: Uuid) -> Job {
         Kind::Confirmation => Job::AskRecipientV1 { recipient_id: about },
         Kind::Submission => Job::NotifyOwnerV1 { submission_id: about },
         Kind::WebhookOff => Job::MailWebhookV1 { webhook_id: about },
+        Kind::DomainRecords => Job::MailDomainV1 { domain_id: about },
     }
 }
 
@@ -92,5 +93,6 @@ async fn write(
         Kind::Confirmation => recipients::write(state, conn, account_id, about).await,
         Kind::Submission => notifications::write(state, mailer, conn, account_id, about).await,
         Kind::WebhookOff => webhooks::mails::write(conn, account_id, about).await,
+        Kind::DomainRecords => domains::write(conn, account_id, about).await,
     }
 }

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "test helpers may panic")]
 
 mod dead_connections;
+mod domain_checks;
 mod fixture;
 mod form_closing;
 mod idempotency;

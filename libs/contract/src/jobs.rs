@@ -29,6 +29,11 @@ pub enum Job {
         /// The unconfirmed recipient.
         recipient_id: Uuid,
     },
+    /// Tells a domain's owner by mail that its DNS records are gone.
+    MailDomainV1 {
+        /// The domain, which may be deleted by then.
+        domain_id: Uuid,
+    },
 }
 
 impl Job {
@@ -40,6 +45,7 @@ impl Job {
             Self::MailWebhookV1 { webhook_id } => format!("webhook_mail:{webhook_id}"),
             Self::NotifyOwnerV1 { submission_id } => format!("notification:{submission_id}"),
             Self::AskRecipientV1 { recipient_id } => format!("recipient:{recipient_id}"),
+            Self::MailDomainV1 { domain_id } => format!("domain_mail:{domain_id}"),
         }
     }
 }

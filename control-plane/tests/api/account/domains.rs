@@ -2,6 +2,7 @@
 
 use domain::plans::Plan;
 use http::{Method, StatusCode};
+use sandbox::test::DnsBehavior;
 use serde_json::{Value, json};
 
 use crate::harness::Api;
@@ -82,6 +83,7 @@ async fn own_hosts_and_invalid_hosts_are_rejected() {
         "https://a.example",
         "a.example:80",
         "*.a.example",
+        "co.uk",
         "a",
     ] {
         let (status, problem) = api.send(Method::POST, DOMAINS, Some(&key), &json!({"domain": domain})).await;
@@ -91,4 +93,192 @@ async fn own_hosts_and_invalid_hosts_are_rejected() {
             "{domain}"
         );
     }
+}
+
+/// Settings under which `www.example.com` must be an alias of `edge.test`, and `example.com` has the address 203.0.113.7.
+const ROUTING: [&str; 3] = [
+    "domains.cname_target=edge.test",
+    "domains.addresses=[\"203.0.113.7\"]",
+    "domains.caa_identities=[\"ca.test\"]",
+];
+
+struct Owner {
+    api: Api,
+    key: String,
+}
+
+impl Owner {
+    async fn new(set: &[&str]) -> Self {
+        let api = Api::start(&[&ROUTING, set].concat()).await;
+        let (key, _) = api.trial_on(Plan::Pro).await;
+        Self { api, key }
+    }
+
+    async fn call(&self, method: Method, path: &str, body: Value) -> (StatusCode, Value) {
+        self.api.send(method, path, Some(&self.key), &body).await
+    }
+
+    /// Adds a domain. Returns its path and its view.
+    async fn add(&self, body: Value) -> (String, Value) {
+        let (status, created) = self.call(Method::POST, DOMAINS, body).await;
+        assert_eq!(status, StatusCode::CREATED, "{created}");
+        (format!("{DOMAINS}/{}", created["id"].as_str().unwrap()), created)
+    }
+
+    async fn read(&self, path: &str) -> Value {
+        let (status, domain) = self.call(Method::GET, path, Value::Null).await;
+        assert_eq!(status, StatusCode::OK, "{domain}");
+        domain
+    }
+
+    async fn rejected(&self, method: Method, path: &str, body: Value) -> (Value, Value) {
+        let (status, problem) = self.call(method, path, body).await;
+        assert_eq!(status, StatusCode::BAD_REQUEST, "{problem}");
+        let error = &problem["fieldErrors"][0];
+        (error["field"].clone(), error["code"].clone())
+    }
+}
+
+#[tokio::test]
+async fn reading_a_domain_checks_it_and_says_the_one_thing_to_do() {
+    let owner = Owner::new(&[]).await;
+    let dns = owner.api.dns();
+    let (path, created) = owner.add(json!({"domain": "www.example.com"})).await;
+    assert_eq!(created["lastCheckedAt"], Value::Null);
+    let proof = created["records"][1]["value"].as_str().unwrap().to_owned();
+    let expect = async |code: Value, record: usize, status: &str| {
+        let domain = owner.read(&path).await;
+        assert_eq!(domain["errorCode"], code, "{domain}");
+        assert_eq!(domain["records"][record]["status"], status, "{domain}");
+        if !code.is_null() {
+            assert_eq!(domain["_next"][0]["hint"], domain["error"], "{domain}");
+        }
+        domain
+    };
+    expect(json!("no_such_name"), 0, "missing").await;
+    dns.set("www.example.com", &["CNAME edge.test"]);
+    expect(json!("txt_missing"), 0, "ok").await;
+    dns.set("_webruntime.www.example.com", &["TXT another text"]);
+    let wrong = expect(json!("txt_wrong"), 1, "wrong").await;
+    assert_eq!(wrong["records"][1]["found"], json!(["another text"]));
+    dns.set("_webruntime.www.example.com", &[&format!("TXT {proof}")]);
+    let stands = expect(Value::Null, 1, "ok").await;
+    assert_eq!(
+        (&stands["status"], &stands["dnsStatus"], &stands["sslStatus"], &stands["certificate"]),
+        (&json!("active"), &json!("verified"), &json!("issuing"), &Value::Null)
+    );
+    owner
+        .api
+        .execute(
+            "update certificates set chain = 'PEM', sealed_key = '\\x00', issuer = 'A CA', not_after = now() + interval '60 days',
+             renew_at = now() + interval '30 days', next_attempt_at = null",
+        )
+        .await
+        .unwrap();
+    let served = owner.read(&path).await;
+    assert_eq!((&served["sslStatus"], &served["certificate"]["issuer"]), (&json!("active"), &json!("A CA")));
+    assert!(
+        served["certificate"]["nextRenewalAt"].is_string() && served["_next"].as_array().unwrap().is_empty()
+    );
+    // Without a domain that is held there is no certificate.
+    assert_eq!(owner.call(Method::DELETE, &path, Value::Null).await.0, StatusCode::OK);
+    let (_, again) = owner.add(json!({"domain": "www.example.com"})).await;
+    assert_eq!((&again["sslStatus"], &again["certificate"]), (&json!("pending"), &Value::Null));
+}
+
+#[tokio::test]
+async fn a_refused_order_shows_the_authoritys_words() {
+    let owner = Owner::new(&[]).await;
+    let (path, created) = owner.add(json!({"domain": "example.com"})).await;
+    let proof = created["records"][1]["value"].as_str().unwrap();
+    owner.api.dns().set("example.com", &["A 203.0.113.7"]);
+    owner.api.dns().set("_webruntime.example.com", &[&format!("TXT {proof}")]);
+    assert_eq!(owner.read(&path).await["sslStatus"], "issuing");
+    let refused = "update certificates set error_code = 'acme_refused', error = 'policy forbids it',
+                   next_attempt_at = '2030-01-01T00:00:00Z'";
+    owner.api.execute(refused).await.unwrap();
+    let domain = owner.read(&path).await;
+    assert_eq!((&domain["sslStatus"], &domain["errorCode"]), (&json!("failed"), &json!("acme_refused")));
+    assert!(domain["error"].as_str().unwrap().contains("policy forbids it"));
+    assert_eq!(domain["nextAttemptAt"], "2030-01-01T00:00:00.000000Z", "{domain}");
+}
+
+#[tokio::test]
+async fn a_check_that_comes_too_soon_gets_429_and_a_read_shows_what_stands() {
+    let owner = Owner::new(&["domains.recheck_after=1h"]).await;
+    let (path, _) = owner.add(json!({"domain": "www.example.com"})).await;
+    let check = format!("{path}/check");
+    let (status, checked) = owner.call(Method::POST, &check, Value::Null).await;
+    assert_eq!((status, &checked["errorCode"]), (StatusCode::OK, &json!("no_such_name")), "{checked}");
+    owner.api.dns().set("www.example.com", &["CNAME edge.test"]);
+    let (status, problem) = owner.call(Method::POST, &check, Value::Null).await;
+    assert_eq!((status, &problem["code"]), (StatusCode::TOO_MANY_REQUESTS, &json!("rate_limited")));
+    let domain = owner.read(&path).await;
+    assert_eq!(
+        (&domain["errorCode"], &domain["lastCheckedAt"]),
+        (&json!("no_such_name"), &checked["lastCheckedAt"])
+    );
+}
+
+#[tokio::test]
+async fn a_silent_dns_server_delays_a_read_by_less_than_five_seconds() {
+    let owner = Owner::new(&[]).await;
+    let (path, _) = owner.add(json!({"domain": "www.example.com"})).await;
+    owner.api.dns().misbehave("www.example.com", Some(DnsBehavior::Silent));
+    let started = std::time::Instant::now();
+    assert_eq!(owner.read(&path).await["errorCode"], "txt_missing");
+    owner.api.dns().misbehave("_webruntime.www.example.com", Some(DnsBehavior::Silent));
+    assert_eq!(owner.read(&path).await["errorCode"], "dns_timeout");
+    assert!(started.elapsed() < std::time::Duration::from_secs(10), "{:?}", started.elapsed());
+}
+
+#[tokio::test]
+async fn redirects_between_domains_never_loop_and_stay_within_the_account() {
+    let owner = Owner::new(&[]).await;
+    let (apex_path, apex) = owner.add(json!({"domain": "example.com"})).await;
+    let (www_path, www) = owner.add(json!({"domain": "www.example.com", "redirectTo": apex["id"]})).await;
+    assert_eq!(www["redirectTo"], apex["id"]);
+    let refused =
+        async |id: &Value| owner.rejected(Method::PATCH, &apex_path, json!({"redirectTo": id})).await;
+    assert_eq!(refused(&www["id"]).await, (json!("redirectTo"), json!("loop")));
+    assert_eq!(refused(&apex["id"]).await, (json!("redirectTo"), json!("loop")));
+    let (stranger, _) = owner.api.trial_on(Plan::Pro).await;
+    let (_, foreign) =
+        owner.api.send(Method::POST, DOMAINS, Some(&stranger), &json!({"domain": "foreign.example"})).await;
+    let unknown = json!("00000000-0000-4000-8000-000000000000");
+    for id in [&foreign["id"], &unknown] {
+        assert_eq!(refused(id).await, (json!("redirectTo"), json!("unknown")));
+        let body = json!({"domain": "new.example.com", "redirectTo": id});
+        assert_eq!(
+            owner.rejected(Method::POST, DOMAINS, body).await,
+            (json!("redirectTo"), json!("unknown"))
+        );
+    }
+    let (_, ended) = owner.call(Method::PATCH, &www_path, json!({"redirectTo": null})).await;
+    assert_eq!(ended["redirectTo"], Value::Null);
+    let (status, turned) = owner.call(Method::PATCH, &apex_path, json!({"redirectTo": www["id"]})).await;
+    assert_eq!((status, &turned["redirectTo"]), (StatusCode::OK, &www["id"]));
+    assert_eq!(owner.call(Method::DELETE, &www_path, Value::Null).await.0, StatusCode::OK);
+    assert_eq!(owner.read(&apex_path).await["redirectTo"], Value::Null);
+}
+
+#[tokio::test]
+async fn hsts_is_off_until_set_and_bounded() {
+    let owner = Owner::new(&[]).await;
+    let (path, created) = owner.add(json!({"domain": "www.example.com"})).await;
+    assert_eq!(created["hsts"], Value::Null);
+    for wrong in [-1_i64, 63_072_001] {
+        let body = json!({"hsts": {"maxAge": wrong}});
+        assert_eq!(owner.rejected(Method::PATCH, &path, body).await.0, json!("hsts.maxAge"));
+    }
+    let (_, set) = owner.call(Method::PATCH, &path, json!({"hsts": {"maxAge": 300}})).await;
+    assert_eq!(set["hsts"], json!({"maxAge": 300, "includeSubDomains": false}));
+    let (_, moved) = owner.call(Method::PATCH, &path, json!({"subdomainId": created["subdomainId"]})).await;
+    assert_eq!(moved["hsts"], set["hsts"], "another setting stays");
+    let (_, unset) = owner.call(Method::PATCH, &path, json!({"hsts": null})).await;
+    assert_eq!(unset["hsts"], Value::Null);
+    assert_eq!(
+        owner.rejected(Method::PATCH, &path, json!({})).await,
+        (json!("subdomainId"), json!("required"))
+    );
 }

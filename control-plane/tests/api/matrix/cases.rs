@@ -166,6 +166,7 @@ pub(super) fn all() -> Vec<Case> {
             body(with(custom_domain(), "subdomainId", json!(it.subdomain)))
         }),
         row("domains.read", "", Names(Domains), |_, it| path(it.domain, Value::Null)),
+        row("domains.check", "", Names(Domains), |_, it| path(it.domain, Value::Null)),
         row("domains.update", "", Names(Domains), |own, it| {
             path(it.domain, json!({"subdomainId": own.subdomain}))
         }),

@@ -12,8 +12,8 @@ async fn webhooks_that_post_to_the_services_own_addresses_are_rejected() {
     let (path, _) = owner.webhook(hook()).await;
     let other = owner.api.trial_on(Plan::Scale).await.1;
     let domain = format!(
-        "insert into domains (id, account_id, subdomain_id, domain, dns_status, challenge, created_at)
-         select gen_random_uuid(), account_id, id, 'shop.example', 'verified', 'x', now()
+        "insert into domains (id, account_id, subdomain_id, domain, dns_status, verified_at, challenge, created_at)
+         select gen_random_uuid(), account_id, id, 'shop.example', 'verified', now(), 'x', now()
          from subdomains where account_id = '{other}' limit 1"
     );
     owner.api.execute(&domain).await.unwrap();

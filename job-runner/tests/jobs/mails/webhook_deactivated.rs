@@ -10,7 +10,7 @@ use crate::fixture::smtp_server::SmtpServer;
 
 impl Account {
     /// Inserts an owner with this address.
-    async fn insert_owner(&self, email: &str, is_verified: bool) {
+    pub(crate) async fn insert_owner(&self, email: &str, is_verified: bool) {
         let identity = crate::fixture::account::new_id();
         self.change(&format!(
             "insert into identities (id, issuer, subject, email, email_verified, created_at)

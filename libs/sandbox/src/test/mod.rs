@@ -8,6 +8,7 @@
 mod backends;
 mod clickhouse;
 mod database;
+mod dns;
 mod fixtures;
 mod folder;
 mod killable;
@@ -18,6 +19,7 @@ mod wait;
 
 pub use clickhouse::{TestClickHouse, clickhouse};
 pub use database::{TestDatabase, database};
+pub use dns::{DnsBehavior, DnsServer};
 pub use fixtures::{TestStore, settings_for, trial};
 pub use folder::{TestFolder, folder};
 pub use killable::KillableRedis;

@@ -191,7 +191,7 @@ pub async fn list_cached_items(conn: &mut Conn, account_id: Uuid) -> Result<Vec<
     let hosts = query_scalar!(
         r#"select name as "name!" from subdomains where account_id = $1
            union all select name from former_names where account_id = $1
-           union all select domain from domains where account_id = $1 and dns_status = 'verified'"#,
+           union all select domain from domains where account_id = $1 and verified_at is not null"#,
         account_id,
     )
     .fetch_all(&mut *conn)

@@ -18,11 +18,14 @@ pub enum Kind {
     Submission,
     /// To the owner of a webhook: it was deactivated.
     WebhookOff,
+    /// To the owner of a custom domain: its DNS records are gone.
+    DomainRecords,
 }
 
 impl Kind {
     /// Every kind.
-    pub const ALL: [Self; 4] = [Self::Help, Self::Confirmation, Self::Submission, Self::WebhookOff];
+    pub const ALL: [Self; 5] =
+        [Self::Help, Self::Confirmation, Self::Submission, Self::WebhookOff, Self::DomainRecords];
 
     /// Returns the kind as stored.
     pub fn as_str(self) -> &'static str {
@@ -31,6 +34,7 @@ impl Kind {
             Self::Confirmation => "question",
             Self::Submission => "submission",
             Self::WebhookOff => "webhook_off",
+            Self::DomainRecords => "domain_records",
         }
     }
 }

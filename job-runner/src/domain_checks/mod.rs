@@ -1,0 +1,132 @@
+//! Checks the DNS of custom domains: soon after they are added, then less and less often, and a few times a day for as long as
+//! they stand. Due checks are claimed in Postgres under a lease, so a killed job-runner costs the lease and no check.
+
+pub(crate) mod settings;
+
+use std::time::Duration;
+
+use chrono::TimeDelta;
+use contract::{Change, Signal};
+use domain::domains::{ErrorCode, Found, compare, has_proxy_headers};
+use futures::StreamExt;
+use http::{HeaderMap, Method};
+use outbound::Request;
+use service::{Rounds, Shutdown, every, metrics, ticks};
+use store::domains::{CheckContext, LeasedCheck};
+
+use crate::state::JobState;
+
+/// Longer than a check may take.
+const LEASE: TimeDelta = TimeDelta::seconds(30);
+/// Checks claimed at once, and checks under way at once.
+const BATCH: i64 = 100;
+const CONCURRENT: usize = 32;
+/// Timeout of the request that tells whether a proxy is in front.
+const PROXY_TIMEOUT: Duration = Duration::from_secs(3);
+/// Certificates of deleted domains that are deleted at once.
+const ORPHANS: i64 = 100;
+
+pub(crate) async fn run(
+    state: JobState,
+    poll_interval: Duration,
+    rounds: Rounds,
+    shutdown: Shutdown,
+) -> anyhow::Result<()> {
+    every(&rounds, ticks(poll_interval), &shutdown, || check_due(&state, &rounds)).await
+}
+
+/// Checks all due domains. One that fails is due again after its lease and blocks no other.
+async fn check_due(state: &JobState, rounds: &Rounds) -> Result<(), store::Error> {
+    loop {
+        let now = state.clock.now();
+        let mut conn = store::acquire(&state.db).await?;
+        let due = store::domains::lease_due_checks(&mut conn, now, now + LEASE, BATCH).await?;
+        drop(conn);
+        let is_last = i64::try_from(due.len()).unwrap_or(BATCH) < BATCH;
+        let mut checks =
+            futures::stream::iter(due).map(|due| check_one(state, due)).buffer_unordered(CONCURRENT);
+        while checks.next().await.is_some() {
+            rounds.progress();
+        }
+        if is_last {
+            return delete_orphans(state).await;
+        }
+    }
+}
+
+async fn check_one(state: &JobState, due: LeasedCheck) {
+    let domain = due.domain.clone();
+    if let Err(error) = check(state, due).await {
+        tracing::warn!(%error, domain, "storing a check of a domain failed; it is repeated after its lease");
+    }
+}
+
+async fn check(state: &JobState, due: LeasedCheck) -> Result<(), store::Error> {
+    let checks = &state.domain_checks;
+    let now = state.clock.now();
+    let cname = checks.routing.cname(&due.subdomain);
+    let target = checks.routing.target(&cname);
+    let mut found = checks.resolver.find(&due.domain, &target).await;
+    // Only a domain with its proof may make the service send a request.
+    let problem = compare(&due.domain, &due.challenge, &target, Some(&found)).problem;
+    if matches!(problem, Some(ErrorCode::AddressWrong | ErrorCode::CnameWrong)) {
+        found.is_proxied = is_proxied(state, &due.domain).await;
+    }
+    store_check(state, &due, &found, now).await
+}
+
+async fn store_check(
+    state: &JobState,
+    due: &LeasedCheck,
+    found: &Found,
+    now: chrono::DateTime<chrono::Utc>,
+) -> Result<(), store::Error> {
+    let checks = &state.domain_checks;
+    let context = CheckContext {
+        now,
+        routing: &checks.routing,
+        schedule: &checks.schedule,
+        fraction: state.rng.fraction(),
+        scheduled: Some(due.id),
+    };
+    let mut tx = store::begin(&state.db).await?;
+    let changes = store::domains::store_check(&mut tx, &due.domain, found, &context).await?;
+    let signals = store::outbox::insert_orders(&mut tx, &[], &changes, None, now).await?;
+    store::commit(tx).await?;
+    metrics::counter("job_runner_domain_checks_total").add(1, &[]);
+    publish(state, &signals).await;
+    Ok(())
+}
+
+/// Returns whether a proxy of another service answers for the domain. Nothing of its response is stored or shown.
+async fn is_proxied(state: &JobState, domain: &str) -> bool {
+    let request = Request {
+        method: Method::HEAD,
+        timeout: Some(PROXY_TIMEOUT),
+        ..Request::post(format!("https://{domain}/"), HeaderMap::new(), Vec::new().into())
+    };
+    let response = state.outbound.send(request).await;
+    response.is_ok_and(|response| has_proxy_headers(|name| response.headers.contains_key(name)))
+}
+
+/// Deletes certificates of domains that were deleted together with their account.
+async fn delete_orphans(state: &JobState) -> Result<(), store::Error> {
+    let own = [state.base_host.clone()];
+    let now = state.clock.now();
+    let mut tx = store::begin(&state.db).await?;
+    let names = store::domains::delete_orphaned_certificates(&mut tx, &own, ORPHANS).await?;
+    let changes: Vec<_> = names.into_iter().map(|name| Change::Certificate { name }).collect();
+    let signals = store::outbox::insert_orders(&mut tx, &[], &changes, None, now).await?;
+    store::commit(tx).await?;
+    publish(state, &signals).await;
+    Ok(())
+}
+
+/// Publishes signals that the outbox holds too.
+async fn publish(state: &JobState, signals: &[Signal]) {
+    for signal in signals {
+        if let Err(error) = state.bus.publish(signal).await {
+            tracing::warn!(%error, "publishing a signal failed; the outbox delivers it");
+        }
+    }
+}
