@@ -40,6 +40,12 @@ fn jobs_keep_their_shape() {
       "recipient_id": "00000000-0000-0000-0000-000000000001"
     }
     "#);
+    insta::assert_json_snapshot!(Job::MailDomainV1 { domain_id: ID }, @r#"
+    {
+      "job": "mail_domain_v1",
+      "domain_id": "00000000-0000-0000-0000-000000000001"
+    }
+    "#);
 }
 
 #[test]

@@ -177,9 +177,7 @@ async fn reading_a_domain_checks_it_and_says_the_one_thing_to_do() {
         .unwrap();
     let served = owner.read(&path).await;
     assert_eq!((&served["sslStatus"], &served["certificate"]["issuer"]), (&json!("active"), &json!("A CA")));
-    assert!(
-        served["certificate"]["nextRenewalAt"].is_string() && served["_next"].as_array().unwrap().is_empty()
-    );
+    assert!(served["certificate"]["nextRenewalAt"].is_string() && served["_next"][0].is_null());
     // Without a domain that is held there is no certificate.
     assert_eq!(owner.call(Method::DELETE, &path, Value::Null).await.0, StatusCode::OK);
     let (_, again) = owner.add(json!({"domain": "www.example.com"})).await;
@@ -200,7 +198,7 @@ async fn a_refused_order_shows_the_authoritys_words() {
     let domain = owner.read(&path).await;
     assert_eq!((&domain["sslStatus"], &domain["errorCode"]), (&json!("failed"), &json!("acme_refused")));
     assert!(domain["error"].as_str().unwrap().contains("policy forbids it"));
-    assert_eq!(domain["nextAttemptAt"], "2030-01-01T00:00:00.000000Z", "{domain}");
+    assert_eq!(domain["nextAttemptAt"], "2030-01-01T00:00:00Z", "{domain}");
 }
 
 #[tokio::test]
