@@ -192,7 +192,7 @@ async fn a_check_of_a_killed_job_runner_is_made_after_its_lease() {
     assert_eq!(too_early, 0);
 }
 
-#[tokio::test]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn five_hundred_domains_are_verified_although_others_are_silent() {
     let account = Account::new().await;
     let dns = DnsServer::start().await;

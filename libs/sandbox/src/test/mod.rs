@@ -8,6 +8,7 @@
 mod backends;
 mod clickhouse;
 mod database;
+#[expect(clippy::expect_used, clippy::panic, reason = "for tests alone")]
 mod dns;
 mod fixtures;
 mod folder;
