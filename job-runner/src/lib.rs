@@ -77,6 +77,7 @@ fn components(
     let closing = rounds("form_closing", config.form_closing.poll_interval);
     let archives = rounds("archives", config.archives.cleanup_interval);
     let checking = rounds("domain_checks", config.domains.poll_interval);
+    let orphans = rounds("orphaned_certificates", domain_checks::CLEANUP_INTERVAL);
     let links = rounds("visitor_id_links", config.visitor_id_links.cleanup_interval);
     let mut components: Vec<Component> = vec![
         ("relay", relay::run(state(), config.outbox.poll_interval, relaying, stop()).boxed()),
@@ -91,6 +92,7 @@ fn components(
             "domain_checks",
             domain_checks::run(state(), config.domains.poll_interval, checking, stop()).boxed(),
         ),
+        ("orphaned_certificates", domain_checks::run_cleanup(state(), orphans, stop()).boxed()),
         ("archives", expiry::archives(state(), config.archives, archives, stop()).boxed()),
         (
             "visitor_id_links",

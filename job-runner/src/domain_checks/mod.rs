@@ -23,7 +23,8 @@ const BATCH: i64 = 100;
 const CONCURRENT: usize = 32;
 /// Timeout of the request that tells whether a proxy is in front.
 const PROXY_TIMEOUT: Duration = Duration::from_secs(3);
-/// Certificates of deleted domains that are deleted at once.
+/// Interval at which certificates of deleted domains are deleted, and how many at once.
+pub(crate) const CLEANUP_INTERVAL: Duration = Duration::from_mins(10);
 const ORPHANS: i64 = 100;
 
 pub(crate) async fn run(
@@ -33,6 +34,11 @@ pub(crate) async fn run(
     shutdown: Shutdown,
 ) -> anyhow::Result<()> {
     every(&rounds, ticks(poll_interval), &shutdown, || check_due(&state, &rounds)).await
+}
+
+/// Deletes certificates of domains that were deleted together with their account, now and then.
+pub(crate) async fn run_cleanup(state: JobState, rounds: Rounds, shutdown: Shutdown) -> anyhow::Result<()> {
+    every(&rounds, ticks(CLEANUP_INTERVAL), &shutdown, || delete_orphans(&state)).await
 }
 
 /// Checks all due domains. One that fails is due again after its lease and blocks no other.
@@ -49,7 +55,7 @@ async fn check_due(state: &JobState, rounds: &Rounds) -> Result<(), store::Error
             rounds.progress();
         }
         if is_last {
-            return delete_orphans(state).await;
+            return Ok(());
         }
     }
 }
@@ -109,7 +115,6 @@ async fn is_proxied(state: &JobState, domain: &str) -> bool {
     response.is_ok_and(|response| has_proxy_headers(|name| response.headers.contains_key(name)))
 }
 
-/// Deletes certificates of domains that were deleted together with their account.
 async fn delete_orphans(state: &JobState) -> Result<(), store::Error> {
     let own = [state.base_host.clone()];
     let now = state.clock.now();
