@@ -16,8 +16,8 @@ struct Checked {
 }
 
 async fn check(server: &DnsServer, host: &str) -> Checked {
-    let resolver = Resolver::new(&[server.address()]).expect("a resolver");
-    let addresses = ["203.0.113.7".parse().expect("an address")];
+    let resolver = Resolver::new(&[server.address()]).unwrap();
+    let addresses = ["203.0.113.7".parse().unwrap()];
     let caa_identities = ["ca.test".to_owned()];
     let target = Target {
         cname: "edge.test",

@@ -1,7 +1,7 @@
 //! Custom domains as the API shows them.
 
 use chrono::{DateTime, Utc};
-use domain::domains::{Certificate, ErrorCode, Found, Record, compare, explain, ssl_status};
+use domain::domains::{Certificate, ErrorCode, Record, compare, explain, ssl_status};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -111,7 +111,7 @@ pub(super) fn view(app: &App, row: Domain, now: DateTime<Utc>) -> DomainView {
     let is_order_failing = ssl_status != "active" && row.error_code.is_none();
     let (error_code, error) = match order_error.filter(|_| is_order_failing) {
         Some(code) => {
-            let sentence = explain(code, &row.domain, &target, &found.unwrap_or_else(Found::default));
+            let sentence = explain(code, &row.domain, &target, &found.unwrap_or_default());
             let words = row.certificate_error.map(|words| format!(" It said: {words}"));
             (Some(code), Some(sentence + words.as_deref().unwrap_or_default()))
         }
