@@ -6,6 +6,8 @@ use std::time::Duration;
 use serde::Deserialize;
 use service::config::{Defaults, RenamedKeys, Secret};
 
+use crate::acme;
+
 /// The commented defaults.
 pub const DEFAULTS: Defaults = Defaults { toml: include_str!("../config.toml"), renamed_keys: RENAMED_KEYS };
 
@@ -57,6 +59,7 @@ pub(crate) const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(20);
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
+    pub(crate) acme: acme::Settings,
     pub(crate) http: Http,
     pub(crate) store: store::Config,
     pub(crate) redis: cache::Config,

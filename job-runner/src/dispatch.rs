@@ -31,6 +31,9 @@ async fn run_job(state: &JobState, task: Task<Job>) {
                 mails::send(state, Kind::Confirmation, recipient_id).await
             }
             Job::MailDomainV1 { domain_id } => mails::send(state, Kind::DomainRecords, domain_id).await,
+            Job::MailCertificateV1 { domain_id } => {
+                mails::send(state, Kind::CertificateExpiring, domain_id).await
+            }
             Job::PurgeEventsV1 => purges::delete_events(state).await,
         }
     };

@@ -4,6 +4,7 @@
 //! to the queue, sweeps find due work that an emptied queue or a killed worker left behind, and [`dispatch`] runs jobs.
 //! Webhook deliveries are claimed directly in Postgres ([`deliveries`]).
 
+mod acme;
 mod clock_sync;
 mod config;
 mod deliveries;
@@ -23,6 +24,7 @@ mod sweep;
 use std::time::Duration;
 
 use anyhow::Context;
+use domain::addresses::Addresses;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use service::{Lifecycle, Listeners, Readiness, Rounds, Shutdown};
@@ -40,7 +42,9 @@ pub async fn run(config: Config, listeners: Listeners, shutdown: Shutdown) -> an
     let (synced, is_synced) = watch::channel(false);
     let watched = (rounds("clock", clock_sync::INTERVAL), readiness.register_store("postgres"));
     lifecycle.spawn("clock", clock_sync::run(state.clone(), synced, watched, shutdown.clone()));
-    let components = components(&state, config, &rounds, &shutdown);
+    let mut certificates = certificate_components(&state, &config, &rounds, &shutdown).context("acme")?;
+    let mut components = components(&state, config, &rounds, &shutdown);
+    components.append(&mut certificates);
     for (name, component) in components {
         lifecycle.spawn(name, clock_sync::after_sync(is_synced.clone(), shutdown.clone(), component));
     }
@@ -106,4 +110,29 @@ fn components(
         components.push(("mail", sweep::mail(state(), config.mail, mailing, stop()).boxed()));
     }
     components
+}
+
+/// Returns the tasks that order certificates; none if that is off.
+fn certificate_components(
+    state: &JobState,
+    config: &Config,
+    rounds: &dyn Fn(&'static str, Duration) -> Rounds,
+    shutdown: &Shutdown,
+) -> anyhow::Result<Vec<Component>> {
+    let settings = &config.acme;
+    settings.check()?;
+    let addresses = Addresses::new(&config.http.base_url, &config.http.sites_domain)?;
+    let sites_domain = addresses.sites_domain();
+    // No authority issues certificates for localhost or addresses.
+    let base_host = domain::domains::read(addresses.base_host(), &[]).ok();
+    let upkeep = acme::Upkeep::new(state, settings, base_host, sites_domain);
+    let mut components: Vec<Component> = Vec::new();
+    if settings.is_on() {
+        let issuing = acme::Issuing::new(state, settings, upkeep.ordered_names(), sites_domain)?;
+        let watched = rounds("certificates", settings.poll_interval);
+        components.push(("certificates", acme::run(issuing, watched, shutdown.clone()).boxed()));
+    }
+    let watched = rounds("certificate_upkeep", acme::INTERVAL);
+    components.push(("certificate_upkeep", upkeep.run(watched, shutdown.clone()).boxed()));
+    Ok(components)
 }

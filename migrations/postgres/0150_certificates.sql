@@ -26,11 +26,14 @@ create table certificates (
     order_sealed_key  bytea,
     lease_id          uuid,
     leased_until      timestamptz,
+    -- When the owner was mailed that this certificate expires because renewals fail.
+    expiry_mailed_at  timestamptz,
     created_at        timestamptz not null,
     check ((chain is null) = (sealed_key is null) and (chain is null) = (not_after is null)),
     check ((order_url is null) or (order_directory is not null and order_sealed_key is not null))
 );
 create index certificates_due on certificates (next_attempt_at) where next_attempt_at is not null;
+create index certificates_failing on certificates (not_after) where failed_attempts > 0;
 
 create table acme_accounts (
     directory_url       text primary key,
@@ -59,11 +62,12 @@ create table acme_orders (
     registered_domain  text not null,
     created_at         timestamptz not null,
     issued_at          timestamptz,
+    -- When the certificate authority refused it. An order that it never answered has neither time.
     failed_at          timestamptz
 );
 create index acme_orders_directory on acme_orders (directory_url, created_at);
-create index acme_orders_domain on acme_orders (registered_domain, issued_at);
-create index acme_orders_name on acme_orders (name, failed_at);
+create index acme_orders_domain on acme_orders (registered_domain, created_at);
+create index acme_orders_name on acme_orders (name, created_at);
 
 -- Keys of the session tickets that all edges share; the newest encrypts.
 create table tls_ticket_keys (
@@ -72,3 +76,8 @@ create table tls_ticket_keys (
     sealed_key  bytea not null,
     created_at  timestamptz not null
 );
+
+-- The mail that a certificate expires is about a domain.
+alter table mails drop constraint if exists mails_kind_check;
+alter table mails add constraint mails_kind_check
+    check (kind in ('help', 'question', 'submission', 'webhook_off', 'certificate_expiring'));

@@ -16,7 +16,7 @@ const LAYERS: [&[&str]; 7] = [
 ];
 
 /// The crates that may depend on a library directly. All others go through them. Dev-dependencies are exempt.
-const ALLOWED_USERS: [(&str, &[&str]); 19] = [
+const ALLOWED_USERS: [(&str, &[&str]); 21] = [
     ("sqlx", &["store"]),
     ("clickhouse", &["warehouse"]),
     ("apalis", &["queue"]),
@@ -32,10 +32,12 @@ const ALLOWED_USERS: [(&str, &[&str]); 19] = [
     ("rustls", &["service", "outbound", "blobs", "edge-server"]),
     ("tokio-rustls", &["edge-server"]),
     ("rustls-webpki", &["edge-server"]),
-    ("rcgen", &["edge-server", "local"]),
     ("ring", &["edge-server"]),
     ("ppp", &["edge-server"]),
     ("hickory-resolver", &["dns"]),
+    ("instant-acme", &["job-runner"]),
+    ("rcgen", &["job-runner", "edge-server", "local", "sandbox"]),
+    ("x509-parser", &["job-runner"]),
 ];
 
 fn metadata() -> Metadata {

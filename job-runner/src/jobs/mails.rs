@@ -13,7 +13,7 @@ use store::Conn;
 use store::mails::{self, Kind};
 use uuid::Uuid;
 
-use super::{domains, help, notifications, recipients, webhooks};
+use super::{certificates, domains, help, notifications, recipients, webhooks};
 use crate::mail::{Email, Mailer};
 use crate::state::JobState;
 
@@ -45,6 +45,7 @@ fn job(kind: Kind, about: Uuid) -> Job {
         Kind::Submission => Job::NotifyOwnerV1 { submission_id: about },
         Kind::WebhookOff => Job::MailWebhookV1 { webhook_id: about },
         Kind::DomainRecords => Job::MailDomainV1 { domain_id: about },
+        Kind::CertificateExpiring => Job::MailCertificateV1 { domain_id: about },
     }
 }
 
@@ -94,5 +95,6 @@ async fn write(
         Kind::Submission => notifications::write(state, mailer, conn, account_id, about).await,
         Kind::WebhookOff => webhooks::mails::write(conn, account_id, about).await,
         Kind::DomainRecords => domains::write(conn, account_id, about).await,
+        Kind::CertificateExpiring => certificates::write(conn, account_id, about, state.clock.now()).await,
     }
 }

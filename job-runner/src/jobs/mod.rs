@@ -2,6 +2,7 @@
 
 pub(crate) mod blobs;
 mod domains;
+pub(crate) mod certificates;
 pub(crate) mod help;
 pub(crate) mod kept_files;
 pub(crate) mod mails;

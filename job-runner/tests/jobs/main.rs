@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "test helpers may panic")]
 
+mod certificates;
 mod dead_connections;
 mod domain_checks;
 mod fixture;

@@ -34,6 +34,11 @@ pub enum Job {
         /// The domain, which may be deleted by then.
         domain_id: Uuid,
     },
+    /// Notifies a domain's owner by mail that its certificate ends soon because renewals fail.
+    MailCertificateV1 {
+        /// The domain, which may be deleted or have a new certificate by then.
+        domain_id: Uuid,
+    },
 }
 
 impl Job {
@@ -46,6 +51,7 @@ impl Job {
             Self::NotifyOwnerV1 { submission_id } => format!("notification:{submission_id}"),
             Self::AskRecipientV1 { recipient_id } => format!("recipient:{recipient_id}"),
             Self::MailDomainV1 { domain_id } => format!("domain_mail:{domain_id}"),
+            Self::MailCertificateV1 { domain_id } => format!("certificate_mail:{domain_id}"),
         }
     }
 }

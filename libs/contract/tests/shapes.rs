@@ -17,6 +17,12 @@ fn jobs_keep_their_shape() {
       "webhook_id": "00000000-0000-0000-0000-000000000001"
     }
     "#);
+    insta::assert_json_snapshot!(Job::MailCertificateV1 { domain_id: ID }, @r#"
+    {
+      "job": "mail_certificate_v1",
+      "domain_id": "00000000-0000-0000-0000-000000000001"
+    }
+    "#);
     insta::assert_json_snapshot!(Job::PurgeEventsV1, @r#"
     {
       "job": "purge_events_v1"

@@ -24,8 +24,8 @@ pub use primitives::list_budget::{ListBudget, PAGE_BYTES_MAX, json_bytes};
 pub use primitives::transient::Transient;
 pub use primitives::{base62, timestamps};
 pub use publishing::{
-    addresses, deploys, domains, entries, media, pages, previews, rendering, static_sites, subdomains,
-    uploads,
+    addresses, certificates, deploys, domains, entries, media, pages, previews, rendering, static_sites,
+    subdomains, uploads,
 };
 
 use primitives::{field_error, url_escapes};

@@ -125,6 +125,14 @@ impl Child {
         Ok(())
     }
 
+    /// Kills the child with SIGKILL and waits for its exit.
+    pub async fn kill(self) -> Result<()> {
+        let mut exited = self.exited.clone();
+        self.signal(Signal::KILL);
+        exited.wait_for(Option::is_some).await.with_context(|| format!("waiting for {}", self.name))?;
+        Ok(())
+    }
+
     fn signal(&self, signal: Signal) {
         // Fails only if the child has exited.
         let _exited = pidfd_send_signal(&self.pidfd, signal);

@@ -7,6 +7,7 @@ pub mod clickhouse;
 pub mod clickhouse_http;
 mod data;
 pub mod dirs;
+pub mod pebble;
 pub mod port;
 pub mod postgres;
 pub mod programs;

@@ -40,7 +40,8 @@ pub use db::{
 };
 pub use error::Error;
 pub use hosting::{
-    assets, deploys, domains, served_files, site_addresses, subdomain_names, subdomains, tls_certificates,
+    acme, assets, certificates, deploys, domains, served_files, site_addresses, subdomain_names, subdomains,
+    tls_certificates,
     uploads,
 };
 pub use list_filter::{ListFilter, ListPage};

@@ -1,6 +1,7 @@
 //! Pages, files and deployed sites, and the hosts and URLs that serve them.
 
 pub mod addresses;
+pub mod certificates;
 pub mod deploys;
 pub mod domains;
 pub mod entries;

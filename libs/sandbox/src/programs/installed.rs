@@ -14,7 +14,7 @@ const MIN_POSTGRES_VERSION: u32 = 14;
 const DEBIAN_POSTGRES: &str = "/usr/lib/postgresql";
 
 /// Returns the first executable of that name on PATH.
-pub(super) fn on_path(name: &str) -> Option<PathBuf> {
+pub(crate) fn on_path(name: &str) -> Option<PathBuf> {
     path_dirs().into_iter().map(|dir| dir.join(name)).find(|file| is_executable(file))
 }
 

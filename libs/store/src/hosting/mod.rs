@@ -1,6 +1,8 @@
 //! Subdomains, custom domains, and the files that are served under them.
 
+pub mod acme;
 pub mod assets;
+pub mod certificates;
 pub mod deploys;
 pub mod domains;
 pub mod served_files;

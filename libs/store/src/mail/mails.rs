@@ -20,12 +20,14 @@ pub enum Kind {
     WebhookOff,
     /// To the owner of a custom domain: its DNS records are gone.
     DomainRecords,
+    /// To the owner of a domain: its certificate ends soon because renewals fail.
+    CertificateExpiring,
 }
 
 impl Kind {
     /// Every kind.
-    pub const ALL: [Self; 5] =
-        [Self::Help, Self::Confirmation, Self::Submission, Self::WebhookOff, Self::DomainRecords];
+    pub const ALL: [Self; 6] =
+        [Self::Help, Self::Confirmation, Self::Submission, Self::WebhookOff, Self::DomainRecords, Self::CertificateExpiring];
 
     /// Returns the kind as stored.
     pub fn as_str(self) -> &'static str {
@@ -35,6 +37,7 @@ impl Kind {
             Self::Submission => "submission",
             Self::WebhookOff => "webhook_off",
             Self::DomainRecords => "domain_records",
+            Self::CertificateExpiring => "certificate_expiring",
         }
     }
 }

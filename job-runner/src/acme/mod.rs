@@ -1,0 +1,25 @@
+//! Orders TLS certificates over ACME (RFC 8555) for verified domains, the base host and the wildcard of the sites domain.
+//!
+//! - `issuing`: claims due certificates, orders them concurrently and stores the results.
+//! - `order`: the steps of one order, each of which another replica can continue.
+//! - `authorities`: the configured certificate authorities and our accounts there; `http`: the client.
+//! - `failure`: why an attempt failed, and what mends it.
+//! - `chain`: reads what was issued.
+//! - `dns_hook`: publishes the record of DNS-01; `files`: the wildcard's certificate from files.
+//! - `upkeep`: rows, metrics and emails around them.
+//! - `settings`: section `[acme]`.
+
+mod authorities;
+mod chain;
+mod dns_hook;
+mod failure;
+mod files;
+mod http;
+mod issuing;
+mod order;
+mod settings;
+mod upkeep;
+
+pub(crate) use issuing::{Issuing, run};
+pub(crate) use settings::Settings;
+pub(crate) use upkeep::{INTERVAL, Upkeep};

@@ -1,0 +1,258 @@
+//! One order for one certificate. Each step is stored before the next one begins, so that another replica can continue.
+
+use chrono::TimeDelta;
+use domain::certificates::{ChallengeKind, Delay, registered_domain};
+use instant_acme::{
+    Account, AuthorizationStatus, ChallengeStatus, ChallengeType, Identifier, NewOrder, Order, OrderStatus,
+    RetryPolicy,
+};
+use rcgen::{CertificateParams, DistinguishedName, KeyPair, PKCS_ECDSA_P256_SHA256};
+use std::time::Duration;
+use store::acme;
+use store::certificates::{self, DueCertificate, Lease};
+
+use super::authorities::ConfiguredAuthority;
+use super::chain::{self, ChainFacts};
+use super::failure::{AttemptError, Remedy, words};
+use super::issuing::Issuing;
+
+/// The purpose for which keys of certificates are sealed. The edges open them.
+pub(super) const KEY_PURPOSE: &str = "certificate_key";
+/// The first interval of polling; each is longer than the one before.
+const FIRST_POLL: Duration = Duration::from_millis(100);
+/// How long challenges are answered beyond the time of an attempt.
+const CHALLENGE_MARGIN: TimeDelta = TimeDelta::minutes(10);
+
+/// The result of an attempt that did not fail.
+pub(super) enum Outcome {
+    /// The authority issued the certificate.
+    Issued(IssuedOrder),
+    /// A limit delays the order.
+    Delayed(Delay),
+}
+
+/// An issued certificate with its facts.
+pub(super) struct IssuedOrder {
+    pub(super) chain: String,
+    pub(super) facts: ChainFacts,
+    pub(super) sealed_key: Vec<u8>,
+}
+
+/// Orders a certificate, or continues its order. What the authority lost or rejected without a reason is repeated once.
+pub(super) async fn run(
+    issuing: &Issuing,
+    at: &ConfiguredAuthority,
+    due: &mut DueCertificate,
+    lease: &Lease,
+) -> Result<Outcome, AttemptError> {
+    if due.order_directory.as_ref() != Some(&at.directory_url) {
+        due.order_url = None;
+    }
+    let mut tried = Vec::new();
+    loop {
+        let error = match run_once(issuing, at, due, lease).await {
+            Ok(outcome) => return Ok(outcome),
+            Err(error) => error,
+        };
+        let Some(remedy) = error.remedy().filter(|remedy| !tried.contains(remedy)) else { return Err(error) };
+        tried.push(remedy);
+        match remedy {
+            Remedy::Repeat => {}
+            Remedy::Register => {
+                issuing.authorities.forget_account(&issuing.state, at).await?;
+                due.order_url = None;
+            }
+            Remedy::Reorder => due.order_url = None,
+        }
+    }
+}
+
+async fn run_once(
+    issuing: &Issuing,
+    at: &ConfiguredAuthority,
+    due: &mut DueCertificate,
+    lease: &Lease,
+) -> Result<Outcome, AttemptError> {
+    let account = issuing.authorities.account(&issuing.state, at).await?;
+    let mut order = match &due.order_url {
+        Some(url) => account.order(url.clone()).await?,
+        None => match begin(issuing, at, &account, due, lease).await? {
+            Ok(order) => order,
+            Err(delay) => return Ok(Outcome::Delayed(delay)),
+        },
+    };
+    let sealed_key = due.order_sealed_key.clone().unwrap_or_default();
+    let key = open_key(issuing, &sealed_key).map_err(AttemptError::Internal)?;
+    let polling =
+        RetryPolicy::new().initial_delay(FIRST_POLL).backoff(1.5).timeout(issuing.settings.order_timeout);
+    if order.state().status == OrderStatus::Pending {
+        prove(issuing, due, &mut order).await?;
+        let polled = order.poll_ready(&polling).await;
+        // The reason of an invalid order is in its challenges.
+        if order.state().status != OrderStatus::Invalid {
+            polled?;
+        }
+    }
+    if order.state().status == OrderStatus::Ready {
+        let csr = signing_request(&due.name, &key).map_err(AttemptError::Internal)?;
+        order.finalize_csr(&csr).await?;
+    }
+    if order.state().status == OrderStatus::Invalid {
+        return Err(refusal(&mut order).await);
+    }
+    let chain = match order.poll_certificate(&polling).await {
+        Ok(chain) => chain,
+        Err(_) if order.state().status == OrderStatus::Invalid => return Err(refusal(&mut order).await),
+        Err(error) => return Err(error.into()),
+    };
+    let facts = chain::read(&chain, &due.name, &key, issuing.state.clock.now())
+        .map_err(|error| AttemptError::Unusable(error.context("what the authority issued can't be used")))?;
+    Ok(Outcome::Issued(IssuedOrder { chain, facts, sealed_key }))
+}
+
+/// Begins an order and stores it with a new key; or returns the delay that a limit demands.
+async fn begin(
+    issuing: &Issuing,
+    at: &ConfiguredAuthority,
+    account: &Account,
+    due: &mut DueCertificate,
+    lease: &Lease,
+) -> Result<Result<Order, Delay>, AttemptError> {
+    let state = &issuing.state;
+    if let Some(delay) = count(issuing, at, &due.name).await? {
+        return Ok(Err(delay));
+    }
+    let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256)
+        .map_err(|error| AttemptError::Internal(error.into()))?;
+    let sealed_key = state.master_key.seal(KEY_PURPOSE, state.rng.bytes(), &key.serialize_der());
+    let identifiers = [Identifier::Dns(due.name.clone())];
+    let mut new_order = NewOrder::new(&identifiers);
+    if let Some(profile) = &at.profile {
+        new_order = new_order.profile(profile);
+    }
+    let order = account.new_order(&new_order).await?;
+    let mut conn = store::acquire(&state.db).await?;
+    let stored =
+        certificates::update_order(&mut conn, lease, &at.directory_url, order.url(), &sealed_key).await?;
+    if !stored {
+        return Err(AttemptError::LeaseLost);
+    }
+    due.order_directory = Some(at.directory_url.clone());
+    due.order_url = Some(order.url().to_owned());
+    due.order_sealed_key = Some(sealed_key);
+    Ok(Ok(order))
+}
+
+/// Counts an order against the limits, unless one is exhausted.
+async fn count(
+    issuing: &Issuing,
+    at: &ConfiguredAuthority,
+    name: &str,
+) -> Result<Option<Delay>, AttemptError> {
+    let (state, limits) = (&issuing.state, &issuing.settings.limits);
+    let now = state.clock.now();
+    let order = acme::NewOrder {
+        id: state.rng.uuid_v7(now),
+        directory_url: &at.directory_url,
+        name,
+        registered_domain: registered_domain(name),
+        now,
+    };
+    let mut tx = store::begin(&state.db).await?;
+    let exhausted = acme::lock_exhausted_limits(&mut tx, &order, limits).await?;
+    if let Some(delay) = limits.delay(&exhausted, now) {
+        store::rollback(tx).await?;
+        return Ok(Some(delay));
+    }
+    acme::insert_order(&mut tx, &order).await?;
+    store::commit(tx).await?;
+    Ok(None)
+}
+
+/// Publishes the answers to the challenges and asks the authority to check them.
+async fn prove(issuing: &Issuing, due: &DueCertificate, order: &mut Order) -> Result<(), AttemptError> {
+    let state = &issuing.state;
+    let mut authorizations = order.authorizations();
+    while let Some(authorization) = authorizations.next().await {
+        let mut authorization = authorization?;
+        // Any other status is final, and polling finds it.
+        if authorization.status != AuthorizationStatus::Pending {
+            continue;
+        }
+        let offered = |kind: &ChallengeType| authorization.challenges.iter().any(|one| one.r#type == *kind);
+        let kinds = kinds(&issuing.settings.challenges, due);
+        let Some(kind) = kinds.iter().copied().find(|kind| offered(&acme_type(*kind))) else {
+            let names: Vec<&str> =
+                kinds.iter().map(|kind| kind.map_or("dns-01", ChallengeKind::as_str)).collect();
+            let message = format!("The certificate authority offers no challenge of {}.", names.join(", "));
+            return Err(AttemptError::Refused(message));
+        };
+        let Some(mut challenge) = authorization.challenge(acme_type(kind)) else { continue };
+        let key_authorization = challenge.key_authorization();
+        if let Some(kind) = kind {
+            let answer = acme::NewChallenge {
+                token: &challenge.token,
+                name: &due.name,
+                kind,
+                key_authorization: key_authorization.as_str(),
+                expires_at: state.clock.now() + issuing.settings.order_timeout + CHALLENGE_MARGIN,
+            };
+            acme::insert_challenge(&mut *store::acquire(&state.db).await?, &answer).await?;
+        } else {
+            let published = issuing.dns.publish(&key_authorization.dns_value()).await;
+            published.map_err(AttemptError::Unusable)?;
+        }
+        // Another replica may have asked for the check before it died.
+        if challenge.status == ChallengeStatus::Pending {
+            challenge.set_ready().await?;
+        }
+    }
+    Ok(())
+}
+
+/// Returns the kinds of challenges of an attempt in the order of preference; `None` is DNS-01, the only one for wildcards.
+fn kinds(preferred: &[ChallengeKind], due: &DueCertificate) -> Vec<Option<ChallengeKind>> {
+    if due.name.starts_with("*.") {
+        return vec![None];
+    }
+    let first = ChallengeKind::of_attempt(preferred, due.failed_attempts.unsigned_abs());
+    let others = preferred.iter().copied().filter(|kind| Some(*kind) != first);
+    first.into_iter().chain(others).map(Some).collect()
+}
+
+fn acme_type(kind: Option<ChallengeKind>) -> ChallengeType {
+    match kind {
+        Some(ChallengeKind::Http01) => ChallengeType::Http01,
+        Some(ChallengeKind::TlsAlpn01) => ChallengeType::TlsAlpn01,
+        None => ChallengeType::Dns01,
+    }
+}
+
+/// Returns why an order is invalid: the error of its challenge, in the authority's own words.
+async fn refusal(order: &mut Order) -> AttemptError {
+    let own = order.state().error.as_ref().map(words);
+    let mut authorizations = order.authorizations();
+    while let Some(Ok(mut authorization)) = authorizations.next().await {
+        if let Err(error) = authorization.refresh().await {
+            return error.into();
+        }
+        let failed = authorization.challenges.iter().find_map(|challenge| challenge.error.as_ref());
+        if let Some(problem) = failed {
+            return AttemptError::Refused(words(problem));
+        }
+    }
+    AttemptError::Refused(
+        own.unwrap_or_else(|| "The certificate authority declared the order invalid.".to_owned()),
+    )
+}
+
+fn open_key(issuing: &Issuing, sealed: &[u8]) -> anyhow::Result<KeyPair> {
+    let der = issuing.state.master_key.open(KEY_PURPOSE, sealed)?;
+    Ok(KeyPair::try_from(der)?)
+}
+
+fn signing_request(name: &str, key: &KeyPair) -> anyhow::Result<Vec<u8>> {
+    let mut params = CertificateParams::new(vec![name.to_owned()])?;
+    params.distinguished_name = DistinguishedName::new();
+    Ok(params.serialize_request(key)?.der().to_vec())
+}

@@ -1,0 +1,92 @@
+//! Work around certificates that is not an order: rows of our own hosts, the wildcard from files, expired rows, metrics,
+//! and emails about renewals that fail.
+
+use std::time::Duration;
+
+use chrono::TimeDelta;
+use service::{Rounds, Shutdown, every, metrics, ticks};
+use store::{acme, certificates};
+
+use super::files;
+use super::settings::{Settings, WildcardMode};
+use crate::state::JobState;
+
+/// How often it runs.
+pub(crate) const INTERVAL: Duration = Duration::from_secs(60);
+/// The owner is mailed when a certificate ends sooner and its renewals fail.
+const WARNED_BEFORE_END: TimeDelta = TimeDelta::days(7);
+const SECONDS_PER_DAY: f64 = 86_400.0;
+/// Every state, so that one without certificates shows zero.
+const STATES: [&str; 5] = ["active", "renewal_failing", "expired", "issuing", "failed"];
+
+/// The periodic work.
+pub(crate) struct Upkeep {
+    state: JobState,
+    settings: Settings,
+    base_host: Option<String>,
+    wildcard: String,
+}
+
+impl Upkeep {
+    pub(crate) fn new(
+        state: &JobState,
+        settings: &Settings,
+        base_host: Option<String>,
+        sites_domain: &str,
+    ) -> Self {
+        let wildcard = format!("*.{sites_domain}");
+        Self { state: state.clone(), settings: settings.clone(), base_host, wildcard }
+    }
+
+    /// Returns the hosts that get a certificate without being a domain of an account.
+    pub(crate) fn ordered_names(&self) -> Vec<String> {
+        let wildcard = (self.settings.wildcard == WildcardMode::Exec).then(|| self.wildcard.clone());
+        self.base_host.iter().cloned().chain(wildcard).collect()
+    }
+
+    /// Runs until shutdown.
+    pub(crate) async fn run(self, rounds: Rounds, shutdown: Shutdown) -> anyhow::Result<()> {
+        every(&rounds, ticks(INTERVAL), &shutdown, || self.run_once()).await
+    }
+
+    async fn run_once(&self) -> anyhow::Result<()> {
+        let state = &self.state;
+        if self.settings.wildcard == WildcardMode::Files
+            && let Err(error) = files::load(state, &self.settings.files, &self.wildcard).await
+        {
+            let (error, name) = (format!("{error:#}"), &self.wildcard);
+            tracing::error!(certificate.name = name, error, "a certificate could not be read from files");
+        }
+        let now = state.clock.now();
+        let mut conn = store::acquire(&state.db).await?;
+        if self.settings.is_on() {
+            for name in self.ordered_names() {
+                certificates::insert_due(&mut conn, &name, now).await?;
+            }
+        }
+        let kept = self.base_host.iter().cloned().chain([self.wildcard.clone()]).collect::<Vec<_>>();
+        certificates::delete_unserved(&mut conn, &kept, now).await?;
+        acme::delete_expired(&mut conn, now).await?;
+        let mailed = certificates::insert_expiry_mails(&mut conn, now, now + WARNED_BEFORE_END).await?;
+        if mailed > 0 {
+            tracing::warn!(mailed, "certificates end within a week and their renewals fail");
+        }
+        self.measure(&certificates::summarize(&mut conn, now).await?);
+        Ok(())
+    }
+
+    fn measure(&self, summaries: &[certificates::StateSummary]) {
+        let now = self.state.clock.now();
+        let count = metrics::gauge("job_runner_certificates");
+        let days_left = metrics::gauge("job_runner_certificates_min_left_days");
+        for name in STATES {
+            let summary = summaries.iter().find(|summary| summary.state == name);
+            let labels = [("state", name)];
+            #[expect(clippy::cast_precision_loss, reason = "a count of certificates is exact in a double")]
+            count.set(summary.map_or(0, |summary| summary.count) as f64, &labels);
+            if let Some(end) = summary.and_then(|summary| summary.first_end) {
+                days_left.set((end - now).as_seconds_f64() / SECONDS_PER_DAY, &labels);
+            }
+        }
+    }
+}

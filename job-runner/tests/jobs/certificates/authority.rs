@@ -1,0 +1,130 @@
+//! The fixture: an account with verified domains, an ACME server, and the settings that lead a job-runner to it.
+
+use chrono::{DateTime, Utc};
+use domain::encryption::MasterKey;
+use sandbox::pebble::{Options, Pebble};
+use sandbox::test::eventually;
+use sqlx::Row as _;
+
+use super::responders;
+use crate::fixture::account::{Account, Running, now};
+
+/// An account and an authority that can check its domains.
+pub(crate) struct Authority {
+    pub(crate) account: Account,
+    pub(crate) pebble: Pebble,
+}
+
+/// A row of `certificates`.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Certificate {
+    pub(crate) chain: Option<String>,
+    pub(crate) sealed_key: Option<Vec<u8>>,
+    pub(crate) issuer: Option<String>,
+    pub(crate) not_after: Option<DateTime<Utc>>,
+    pub(crate) renew_at: Option<DateTime<Utc>>,
+    pub(crate) next_attempt_at: Option<DateTime<Utc>>,
+    pub(crate) failed_attempts: i32,
+    pub(crate) error_code: Option<String>,
+    pub(crate) error: Option<String>,
+    pub(crate) order_url: Option<String>,
+}
+
+impl Authority {
+    /// Starts an authority. Returns `None` and says so if it can't be had here, as without a network.
+    pub(crate) async fn start(options: &Options) -> Option<Self> {
+        if let Some(reason) = Pebble::unavailable().await {
+            eprintln!("NOT TESTED: no ACME server. {reason}");
+            return None;
+        }
+        let account = Account::new().await;
+        let statement = format!(
+            "insert into subdomains (id, account_id, name, created_at) values ('{0}', '{0}', 'own-site', now())",
+            account.id
+        );
+        account.change(&statement).await;
+        let pebble = Pebble::start(options).await.unwrap();
+        responders::http_01(pebble.http_port(), account.database.db.clone()).await;
+        Some(Self { account, pebble })
+    }
+
+    /// Inserts a verified domain of the account and makes its certificate due.
+    pub(crate) async fn verified_domain(&self, domain: &str) {
+        self.domain(domain, "verified").await;
+    }
+
+    pub(crate) async fn domain(&self, domain: &str, dns_status: &str) {
+        let statement = format!(
+            "insert into domains (id, account_id, subdomain_id, domain, dns_status, challenge, created_at)
+             values (gen_random_uuid(), '{0}', '{0}', '{domain}', '{dns_status}', 'x', now())",
+            self.account.id
+        );
+        self.account.change(&statement).await;
+        let mut conn = store::acquire(&self.account.database.db).await.unwrap();
+        store::certificates::insert_due(&mut conn, domain, now()).await.unwrap();
+    }
+
+    /// Returns the settings of a job-runner that orders here and retries soon.
+    pub(crate) fn settings(&self) -> Vec<String> {
+        vec![
+            "http.base_url=http://localhost:8080".to_owned(),
+            "http.sites_domain=localhost".to_owned(),
+            format!("acme.directory_url={}", self.pebble.directory_url()),
+            format!("acme.ca_file={}", self.pebble.ca_file().display()),
+            "acme.poll_interval=20ms".to_owned(),
+            "acme.lease_ttl=1s".to_owned(),
+            "acme.retry_schedule=[\"200ms\"]".to_owned(),
+            "acme.limits.failures_per_hour=1000".to_owned(),
+        ]
+    }
+
+    /// Starts a job-runner with [`Self::settings`] and these.
+    pub(crate) async fn run(&self, set: &[&str]) -> Running {
+        let settings = self.settings();
+        let all: Vec<&str> = settings.iter().map(String::as_str).chain(set.iter().copied()).collect();
+        self.account.run(&all).await
+    }
+
+    pub(crate) async fn certificate(&self, name: &str) -> Option<Certificate> {
+        let row = sqlx::query("select * from certificates where name = $1").bind(name.to_owned());
+        let row = row.fetch_optional(&self.account.database.db).await.unwrap()?;
+        Some(Certificate {
+            chain: row.get("chain"),
+            sealed_key: row.get("sealed_key"),
+            issuer: row.get("issuer"),
+            not_after: row.get("not_after"),
+            renew_at: row.get("renew_at"),
+            next_attempt_at: row.get("next_attempt_at"),
+            failed_attempts: row.get("failed_attempts"),
+            error_code: row.get("error_code"),
+            error: row.get("error"),
+            order_url: row.get("order_url"),
+        })
+    }
+
+    /// Waits until the certificate matches, and returns it.
+    pub(crate) async fn certificate_when(
+        &self,
+        name: &str,
+        matches: impl Fn(&Certificate) -> bool,
+    ) -> Certificate {
+        eventually(async || self.certificate(name).await.filter(&matches)).await
+    }
+
+    pub(crate) async fn issued(&self, name: &str) -> Certificate {
+        self.certificate_when(name, |certificate| certificate.chain.is_some()).await
+    }
+
+    /// Makes the certificate due again.
+    pub(crate) async fn make_due(&self, name: &str) {
+        self.account
+            .change(&format!("update certificates set next_attempt_at = now() where name = '{name}'"))
+            .await;
+    }
+}
+
+/// Opens a key as the edges do.
+pub(crate) fn open_key(sealed: &[u8]) -> rcgen::KeyPair {
+    let key = MasterKey::from_hex(&"ab".repeat(32)).unwrap();
+    rcgen::KeyPair::try_from(key.open("certificate_key", sealed).unwrap()).unwrap()
+}

@@ -1,0 +1,73 @@
+//! Certificates are renewed in time. A failing renewal leaves the certificate that is served, and its owner is mailed a week
+//! before the end.
+
+use mail_parser::MessageParser;
+use sandbox::pebble::Options;
+use sandbox::test::until;
+
+use super::authority::Authority;
+use crate::fixture::account::new_id;
+use crate::fixture::smtp_server::SmtpServer;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_failing_renewal_keeps_the_unexpired_certificate_until_one_succeeds() {
+    let Some(authority) = Authority::start(&Options::default()).await else { return };
+    authority.verified_domain("renewed.example").await;
+    let _running = authority.run(&["acme.challenges=[\"http-01\"]"]).await;
+    let first = authority.issued("renewed.example").await;
+    authority.pebble.set_addresses("renewed.example", &["127.0.0.9"]).await.unwrap();
+    authority.make_due("renewed.example").await;
+    let failing = authority.certificate_when("renewed.example", |one| one.failed_attempts >= 2).await;
+    assert_eq!(
+        (&failing.chain, &failing.sealed_key, failing.not_after),
+        (&first.chain, &first.sealed_key, first.not_after)
+    );
+    assert_eq!(failing.error_code.as_deref(), Some("acme_refused"));
+    authority.pebble.set_addresses("renewed.example", &["127.0.0.1"]).await.unwrap();
+    let renewed = authority.certificate_when("renewed.example", |one| one.chain != first.chain).await;
+    assert_ne!(renewed.sealed_key, first.sealed_key, "with a new key");
+    assert_eq!((renewed.failed_attempts, renewed.error), (0, None));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_owner_is_mailed_once_when_a_certificate_ends_within_a_week_and_its_renewal_fails() {
+    let Some(authority) = Authority::start(&Options::default()).await else { return };
+    let (account, identity) = (&authority.account, new_id());
+    let owner = format!(
+        "insert into identities (id, issuer, subject, email, email_verified, created_at)
+         values ('{identity}', 'https://login.example', '{identity}', 'owner@example.com', true, now());
+         insert into identity_accounts (account_id, identity_id, added_at) values ('{}', '{identity}', now())",
+        account.id
+    );
+    account.change(&owner).await;
+    let once = ["acme.challenges=[\"http-01\"]", "acme.retry_schedule=[\"1h\"]"];
+    for name in ["ending.example", "later.example"] {
+        authority.verified_domain(name).await;
+        let running = authority.run(&once).await;
+        authority.issued(name).await;
+        authority.pebble.set_addresses(name, &["127.0.0.9"]).await.unwrap();
+        authority.make_due(name).await;
+        authority.certificate_when(name, |one| one.failed_attempts == 1).await;
+        running.stop().await;
+    }
+    let soon = "update certificates set not_after = now() + interval '6 days' where name = 'ending.example';
+                update certificates set not_after = now() + interval '8 days' where name = 'later.example'";
+    account.change(soon).await;
+
+    let smtp = SmtpServer::responding([]).await;
+    let settings = authority.settings();
+    let set: Vec<&str> = settings.iter().map(String::as_str).chain(once).collect();
+    // The second run finds nothing more to send.
+    for _ in 0..2 {
+        let running = account.run_with_smtp(&smtp.url(), &set).await;
+        until(async || !smtp.received().is_empty()).await;
+        until(async || account.number("select count(*) from mails").await == 0).await;
+        running.stop().await;
+    }
+    let received = smtp.received();
+    assert_eq!((received.len(), &received[0].to), (1, &vec!["owner@example.com".to_owned()]));
+    let mail = MessageParser::default().parse(&received[0].data).unwrap();
+    assert_eq!(mail.subject(), Some("The certificate of ending.example ends soon"));
+    let text = mail.body_text(0).unwrap();
+    assert!(text.contains("refused") && text.contains("GET /api/account/domains/"), "{text}");
+}

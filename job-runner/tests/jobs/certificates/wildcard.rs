@@ -1,0 +1,99 @@
+//! The certificate of the sites domain's wildcard: by DNS-01 with a program, or from files.
+
+use std::fs;
+use std::path::Path;
+
+use rcgen::{CertificateParams, KeyPair};
+use sandbox::pebble::Options;
+use sandbox::test::until;
+
+use super::authority::{Authority, open_key};
+use crate::fixture::account::Account;
+
+const WILDCARD: &str = "*.sites.pages.example";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_wildcard_is_ordered_by_dns_01_with_a_program_that_publishes_the_record() {
+    let Some(authority) = Authority::start(&Options::default()).await else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let (hook, log) = (folder.path().join("hook"), folder.path().join("log"));
+    let script = format!(
+        "echo \"$ACME_ACTION $ACME_RECORD\" >> {log}
+         if [ \"$ACME_ACTION\" = publish ]; then path=/set-txt; else path=/clear-txt; fi
+         body=\"{{\\\"host\\\":\\\"$ACME_RECORD.\\\",\\\"value\\\":\\\"$ACME_VALUE\\\"}}\"
+         exec 3<>/dev/tcp/127.0.0.1/{port}
+         printf 'POST %s HTTP/1.1\\r\\nHost: localhost\\r\\nConnection: close\\r\\nContent-Length: %s\\r\\n\\r\\n%s' \\
+             \"$path\" \"${{#body}}\" \"$body\" >&3
+         read -r status <&3
+         case \"$status\" in *200*) ;; *) echo \"$status\" >&2; exit 1 ;; esac\n",
+        log = log.display(),
+        port = authority.pebble.dns_management_port(),
+    );
+    fs::write(&hook, script).unwrap();
+    let command = format!("acme.exec.command=[\"/bin/bash\", \"{}\"]", hook.display());
+    let _running =
+        authority.run(&["http.sites_domain=sites.pages.example", "acme.wildcard=exec", &command]).await;
+    authority.issued(WILDCARD).await;
+    let calls = fs::read_to_string(log).unwrap();
+    let record = "_acme-challenge.sites.pages.example";
+    assert_eq!(calls, format!("publish {record}\nremove {record}\n"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_program_that_fails_is_reported_with_its_message() {
+    let Some(authority) = Authority::start(&Options::default()).await else { return };
+    let command = "acme.exec.command=[\"/bin/sh\", \"-c\", \"echo no such zone >&2; exit 1\"]";
+    let _running =
+        authority.run(&["http.sites_domain=sites.pages.example", "acme.wildcard=exec", command]).await;
+    let failed = authority.certificate_when(WILDCARD, |one| one.failed_attempts > 0).await;
+    assert!(failed.error.as_ref().unwrap().contains("no such zone"), "{failed:?}");
+}
+
+fn write_pair(folder: &Path, name: &str) -> (String, KeyPair) {
+    let key = KeyPair::generate().unwrap();
+    let chain = CertificateParams::new(vec![name.to_owned()]).unwrap().self_signed(&key).unwrap().pem();
+    fs::write(folder.join("chain.pem"), &chain).unwrap();
+    fs::write(folder.join("key.pem"), key.serialize_pem()).unwrap();
+    (chain, key)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_wildcard_is_read_from_files_and_a_pair_that_does_not_fit_changes_nothing() {
+    let (account, folder) = (Account::new().await, tempfile::tempdir().unwrap());
+    let path = folder.path();
+    let set = [
+        "http.sites_domain=sites.pages.example".to_owned(),
+        "http.base_url=http://localhost:8080".to_owned(),
+        "acme.wildcard=files".to_owned(),
+        format!("acme.files.certificate={}", path.join("chain.pem").display()),
+        format!("acme.files.key={}", path.join("key.pem").display()),
+    ];
+    let set: Vec<&str> = set.iter().map(String::as_str).collect();
+    let stored = async || -> Option<(String, Vec<u8>)> {
+        let row = sqlx::query_as("select chain, sealed_key from certificates where name = $1").bind(WILDCARD);
+        row.fetch_optional(&account.database.db).await.unwrap()
+    };
+    let (chain, key) = write_pair(path, WILDCARD);
+    let running = account.run(&set).await;
+    until(async || stored().await.is_some()).await;
+    running.stop().await;
+    let (found, sealed_key) = stored().await.unwrap();
+    assert_eq!(found, chain);
+    assert_eq!(open_key(&sealed_key).serialize_der(), key.serialize_der());
+
+    // A certificate for another name, and a key of another certificate.
+    write_pair(path, "*.other.example");
+    let unfit = async || {
+        let signals = account.number("select count(*) from outbox").await;
+        let running = account.run(&set).await;
+        // The tasks that every start runs come after the file is read.
+        until(async || account.number("select count(*) from outbox").await <= signals).await;
+        running.stop().await;
+    };
+    unfit().await;
+    assert_eq!(stored().await.unwrap().0, chain);
+    let (renewed, _) = write_pair(path, WILDCARD);
+    let running = account.run(&set).await;
+    until(async || stored().await.is_some_and(|(found, _)| found == renewed)).await;
+    running.stop().await;
+}

@@ -1,0 +1,94 @@
+//! Tests of the rules for certificates.
+
+use super::*;
+
+fn at(seconds: i64) -> DateTime<Utc> {
+    DateTime::from_timestamp(1_800_000_000 + seconds, 0).unwrap()
+}
+
+const LIMITS: OrderLimits =
+    OrderLimits { orders_per_3h: 300, certificates_per_domain_per_week: 50, failures_per_hour: 5 };
+
+#[test]
+fn an_order_waits_for_the_longest_exhausted_limit_and_says_which() {
+    assert_eq!(LIMITS.delay(&ExhaustedLimits::default(), at(0)), None);
+    let order = ExhaustedLimits { order: Some(at(0)), ..ExhaustedLimits::default() };
+    let delay = LIMITS.delay(&order, at(60)).unwrap();
+    assert_eq!(delay.until, at(3 * 3600));
+    assert!(delay.reason.contains("300 orders in 3 hours"), "{}", delay.reason);
+    assert_eq!(LIMITS.delay(&order, at(3 * 3600)), None, "the period is over");
+    let all = ExhaustedLimits { order: Some(at(0)), certificate: Some(at(-3600)), failure: Some(at(50)) };
+    let delay = LIMITS.delay(&all, at(60)).unwrap();
+    assert_eq!(delay.until, at(7 * 86_400 - 3600));
+    assert!(delay.reason.contains("50 certificates"), "{}", delay.reason);
+    let failure = ExhaustedLimits { failure: Some(at(50)), ..ExhaustedLimits::default() };
+    assert_eq!(LIMITS.delay(&failure, at(60)).unwrap().until, at(3650));
+}
+
+#[test]
+fn certificates_are_counted_by_registered_domain() {
+    for (host, domain) in [
+        ("www.example.com", "example.com"),
+        ("example.com", "example.com"),
+        ("a.b.example.co.uk", "example.co.uk"),
+        ("blog.someone.github.io", "someone.github.io"),
+        ("*.sites.example.net", "example.net"),
+        ("co.uk", "co.uk"),
+        ("shop.example.unknown-suffix", "example.unknown-suffix"),
+    ] {
+        assert_eq!(registered_domain(host), domain);
+    }
+}
+
+#[test]
+fn retries_follow_the_schedule_whose_last_delay_repeats() {
+    let schedule = [60, 3600].map(Duration::from_secs);
+    let after = |failures, fraction| (retry_at(&schedule, failures, fraction, at(0)) - at(0)).num_seconds();
+    assert_eq!((after(1, 0.5), after(2, 0.5), after(3, 0.5)), (60, 3600, 3600));
+    assert_eq!((after(1, 0.0), after(1, 1.0)), (48, 72));
+    assert_eq!(after(u32::MAX, 0.5), 3600);
+    assert_eq!((retry_at(&[], 1, 0.5, at(0)) - at(0)).num_seconds(), 3600, "never at once");
+}
+
+#[test]
+fn a_certificate_is_renewed_with_a_third_of_its_life_left_or_when_the_authority_says() {
+    let (start, end) = (at(0), at(90 * 86_400));
+    assert_eq!(renew_at(start, end, None, 0.7), at(60 * 86_400));
+    let window = |from, to| Some((at(from), at(to)));
+    assert_eq!(renew_at(start, end, window(1_000, 2_000), 0.0), at(1_000));
+    assert_eq!(renew_at(start, end, window(1_000, 2_000), 0.5), at(1_500));
+    // A window after the end or with its ends swapped is no window.
+    assert_eq!(renew_at(start, end, window(91 * 86_400, 92 * 86_400), 0.5), at(60 * 86_400));
+    assert_eq!(renew_at(start, end, window(2_000, 1_000), 0.5), at(60 * 86_400));
+    assert_eq!(renew_at(start, end, window(89 * 86_400, 99 * 86_400), 1.0), end);
+}
+
+#[test]
+fn the_second_authority_is_tried_after_a_day_of_failures_and_the_first_in_turn() {
+    let chosen =
+        |failing_for: i64, failures| authority(Some(at(-failing_for)), failures, TimeDelta::days(1), at(0));
+    assert_eq!(authority(None, 0, TimeDelta::days(1), at(0)), Authority::First);
+    assert_eq!(chosen(86_399, 7), Authority::First);
+    assert_eq!(chosen(86_400, 7), Authority::Fallback);
+    assert_eq!(chosen(90_000, 8), Authority::First);
+    assert_eq!(chosen(95_000, 9), Authority::Fallback);
+}
+
+#[test]
+fn each_failure_moves_on_to_the_next_kind_of_challenge() {
+    let both = [ChallengeKind::Http01, ChallengeKind::TlsAlpn01];
+    let kind = |failures| ChallengeKind::of_attempt(&both, failures);
+    assert_eq!((kind(0), kind(1), kind(2)), (Some(both[0]), Some(both[1]), Some(both[0])));
+    assert_eq!(ChallengeKind::of_attempt(&both[..1], 3), Some(both[0]));
+    assert_eq!(ChallengeKind::of_attempt(&[], 0), None);
+}
+
+#[test]
+fn a_failing_renewal_leaves_an_unexpired_certificate_active() {
+    let status = |not_after, failures, next| SslStatus::of(not_after, failures, next, at(0));
+    assert_eq!(status(Some(at(1)), 99, Some(at(60))), SslStatus::Active);
+    assert_eq!(status(Some(at(0)), 99, Some(at(60))), SslStatus::Failed, "expired");
+    assert_eq!(status(None, 1, Some(at(60))), SslStatus::Failed);
+    assert_eq!(status(None, 0, Some(at(0))), SslStatus::Issuing);
+    assert_eq!(status(None, 0, None), SslStatus::Pending);
+}
