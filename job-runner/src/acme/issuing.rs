@@ -5,42 +5,21 @@
 
 use std::sync::Arc;
 
+use chrono::TimeDelta;
 use contract::Signal;
 use domain::certificates::{FailureCode, renew_at, retry_at};
 use service::{Rounds, Shutdown, metrics, ticks};
 use store::certificates::{self, DueCertificate, Failure, IssuedCertificate, Lease};
 use tokio::task::JoinSet;
 
-use super::authorities::{Authorities, ConfiguredAuthority};
-use super::dns_hook::DnsHook;
+use super::authorities::ConfiguredAuthority;
 use super::failure::AttemptError;
+use super::issuer::Issuing;
 use super::order::{self, IssuedOrder, Outcome};
-use super::settings::Settings;
 use crate::state::JobState;
 
-/// Orders certificates.
-pub(crate) struct Issuing {
-    pub(super) state: JobState,
-    pub(super) settings: Settings,
-    pub(super) authorities: Authorities,
-    pub(super) dns: DnsHook,
-    /// Hosts that are no domains of accounts.
-    pub(super) own_names: Vec<String>,
-}
-
-impl Issuing {
-    /// Fails if a setting is invalid.
-    pub(crate) fn new(
-        state: &JobState,
-        settings: &Settings,
-        own_names: Vec<String>,
-        sites_domain: &str,
-    ) -> anyhow::Result<Self> {
-        let authorities = Authorities::new(settings)?;
-        let dns = DnsHook::new(settings.exec.command.clone(), sites_domain);
-        Ok(Self { state: state.clone(), settings: settings.clone(), authorities, dns, own_names })
-    }
-}
+/// How long the renewal for a domain that is not verified any more is put off.
+const UNSERVED_PAUSE: TimeDelta = TimeDelta::hours(1);
 
 /// Orders due certificates until shutdown, which aborts the orders under way: their leases expire.
 pub(crate) async fn run(issuing: Issuing, rounds: Rounds, shutdown: Shutdown) -> anyhow::Result<()> {
@@ -78,7 +57,7 @@ async fn start_due(issuing: &Arc<Issuing>, attempts: &mut JoinSet<()>) -> Result
     let now = state.clock.now();
     let id = state.rng.uuid_v7(now);
     let mut conn = store::acquire(&state.db).await?;
-    certificates::stop_unserved(&mut conn, &issuing.own_names, now).await?;
+    certificates::stop_unserved(&mut conn, &issuing.own_names, now, now + UNSERVED_PAUSE).await?;
     let limit = i64::try_from(free).unwrap_or(i64::MAX);
     let claimed =
         certificates::claim_due(&mut conn, id, now, now + issuing.settings.lease_ttl, limit).await?;
@@ -99,7 +78,7 @@ async fn attempt(issuing: Arc<Issuing>, mut due: DueCertificate, lease: Lease) {
             Ok(result) => result,
             Err(_elapsed) => Err(instant_acme::Error::Timeout(None).into()),
         };
-        if due.name.starts_with("*.") {
+        if due.name.starts_with("*.") && due.order_url.is_some() {
             issuing.dns.clean_up().await;
         }
         finish(&issuing, at, &due, &lease, result).await

@@ -1,6 +1,7 @@
 //! Orders TLS certificates over ACME (RFC 8555) for verified domains, the base host and the wildcard of the sites domain.
 //!
 //! - `issuing`: claims due certificates, orders them concurrently and stores the results.
+//! - `issuer`: what every order needs.
 //! - `order`: the steps of one order, each of which another replica can continue.
 //! - `authorities`: the configured certificate authorities and our accounts there; `http`: the client.
 //! - `failure`: why an attempt failed, and what mends it.
@@ -15,11 +16,13 @@ mod dns_hook;
 mod failure;
 mod files;
 mod http;
+mod issuer;
 mod issuing;
 mod order;
 mod settings;
 mod upkeep;
 
-pub(crate) use issuing::{Issuing, run};
+pub(crate) use issuer::Issuing;
+pub(crate) use issuing::run;
 pub(crate) use settings::Settings;
 pub(crate) use upkeep::{INTERVAL, Upkeep};

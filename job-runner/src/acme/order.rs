@@ -14,7 +14,7 @@ use store::certificates::{self, DueCertificate, Lease};
 use super::authorities::ConfiguredAuthority;
 use super::chain::{self, ChainFacts};
 use super::failure::{AttemptError, Remedy, words};
-use super::issuing::Issuing;
+use super::issuer::Issuing;
 
 /// The purpose for which keys of certificates are sealed. The edges open them.
 pub(super) const KEY_PURPOSE: &str = "certificate_key";

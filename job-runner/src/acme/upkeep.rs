@@ -64,14 +64,12 @@ impl Upkeep {
                 certificates::insert_due(&mut conn, &name, now).await?;
             }
         }
-        let kept = self.base_host.iter().cloned().chain([self.wildcard.clone()]).collect::<Vec<_>>();
-        certificates::delete_unserved(&mut conn, &kept, now).await?;
-        acme::delete_expired(&mut conn, now).await?;
         let mailed = certificates::insert_expiry_mails(&mut conn, now, now + WARNED_BEFORE_END).await?;
         if mailed > 0 {
             tracing::warn!(mailed, "certificates end within a week and their renewals fail");
         }
         self.measure(&certificates::summarize(&mut conn, now).await?);
+        acme::delete_expired(&mut conn, now).await?;
         Ok(())
     }
 

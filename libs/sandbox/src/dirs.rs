@@ -19,6 +19,9 @@ pub(crate) const RELOCATED_ROOT: &str = "/var/lib/web-runtime";
 /// … and the name of the link in the requested directory that points there.
 pub(crate) const RELOCATION_LINK: &str = "moved";
 
+/// The folder of reserved ports beside the temporary directories.
+pub(crate) const PORTS: &str = "ports";
+
 /// Returns the directory of fetched programs: `WEBRUNTIME_CACHE_DIR`, else one in the user's cache. All users can read it.
 pub fn cache() -> Result<PathBuf> {
     make_readable(match env::var_os("WEBRUNTIME_CACHE_DIR").filter(|dir| !dir.is_empty()) {
@@ -116,7 +119,8 @@ pub(crate) fn remove(dir: &Path) -> Result<()> {
 
 fn delete_abandoned(base: &Path) {
     for entry in fs::read_dir(base).into_iter().flatten().flatten() {
-        if !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
+        // The folder of reserved ports has no lock of its own: each file in it is one.
+        if !entry.file_type().is_ok_and(|kind| kind.is_dir()) || entry.file_name() == PORTS {
             continue;
         }
         let abandoned = match File::open(entry.path().join("lock")) {

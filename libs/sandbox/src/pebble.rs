@@ -116,8 +116,12 @@ impl Pebble {
         let mut command = Command::new(&self.programs.pebble);
         command.arg("-config").arg(self.temporary.path.join("pebble.json"));
         command.arg("-dnsserver").arg(port::on_loopback(self.ports.dns.port).to_string());
-        // Without the sleep before each check that simulates a slow authority, and without its random faults.
-        command.env("PEBBLE_VA_NOSLEEP", "1").env("PEBBLE_WFE_NONCEREJECT", "0");
+        // Without the sleep before each check that simulates a slow authority, its random faults, and orders that need no
+        // check because an earlier one of the same name was right.
+        command
+            .env("PEBBLE_VA_NOSLEEP", "1")
+            .env("PEBBLE_WFE_NONCEREJECT", "0")
+            .env("PEBBLE_AUTHZREUSE", "0");
         command.envs(self.environment.iter().map(|(name, value)| (name, value)));
         let child = Child::spawn("pebble", command, Signal::TERM, &self.log_file())?;
         wait_for(&child, self.ports.acme.port).await?;
@@ -158,6 +162,8 @@ impl Pebble {
 
     /// Sets the IPv4 addresses of a host; none if it shall not resolve.
     pub async fn set_addresses(&self, host: &str, addresses: &[&str]) -> Result<()> {
+        // Addresses that are added stand beside the earlier ones.
+        self.manage_dns("/clear-a", &json!({ "host": host })).await?;
         self.manage_dns("/add-a", &json!({ "host": host, "addresses": addresses })).await
     }
 

@@ -35,7 +35,7 @@ pub struct Reserved {
 
 /// Reserves a free port on loopback.
 pub fn reserve() -> Result<Reserved> {
-    let folder = dirs::temporary_base().join("ports");
+    let folder = dirs::temporary_base().join(dirs::PORTS);
     fs::create_dir_all(&folder).with_context(|| format!("creating {}", folder.display()))?;
     for _ in 0..1_000 {
         let span = RESERVABLE.end - RESERVABLE.start;

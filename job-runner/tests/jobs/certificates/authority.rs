@@ -3,7 +3,7 @@
 use chrono::{DateTime, Utc};
 use domain::encryption::MasterKey;
 use sandbox::pebble::{Options, Pebble};
-use sandbox::test::eventually;
+use sandbox::test::{eventually, until};
 use sqlx::Row as _;
 
 use super::responders;
@@ -72,7 +72,6 @@ impl Authority {
             format!("acme.directory_url={}", self.pebble.directory_url()),
             format!("acme.ca_file={}", self.pebble.ca_file().display()),
             "acme.poll_interval=20ms".to_owned(),
-            "acme.lease_ttl=1s".to_owned(),
             "acme.retry_schedule=[\"200ms\"]".to_owned(),
             "acme.limits.failures_per_hour=1000".to_owned(),
         ]
@@ -120,6 +119,21 @@ impl Authority {
         self.account
             .change(&format!("update certificates set next_attempt_at = now() where name = '{name}'"))
             .await;
+    }
+}
+
+impl Account {
+    /// Inserts an expired challenge. A job-runner deletes it at the end of its periodic work.
+    pub(crate) async fn expire_a_challenge(&self) {
+        let expired = "insert into acme_challenges (token, name, kind, key_authorization, expires_at)
+                       values ('x', 'x.example', 'http-01', 'x', now() - interval '1 day')";
+        self.change(expired).await;
+    }
+
+    /// Waits until it is deleted.
+    pub(crate) async fn upkeep_ran(&self) {
+        let left = "select count(*) from acme_challenges where name = 'x.example'";
+        until(async || self.number(left).await == 0).await;
     }
 }
 

@@ -24,6 +24,9 @@ const STEPS: [(&str, &str); 5] = [
 /// The lock that pauses a job-runner in front of a step.
 const PAUSE: i64 = 4_711;
 
+/// Short, because another job-runner waits for it.
+const LEASE: &str = "acme.lease_ttl=1s";
+
 /// A pause in front of a step, held by the test.
 struct Pause<'a> {
     authority: &'a Authority,
@@ -79,7 +82,7 @@ impl Killable {
     async fn start(authority: &Authority) -> Self {
         let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
         let guard = runtime.enter();
-        let running = authority.run(&[]).await;
+        let running = authority.run(&[LEASE]).await;
         drop(guard);
         Self { runtime, running }
     }
@@ -108,14 +111,14 @@ async fn a_job_runner_killed_at_each_step_loses_no_order_and_doubles_none() {
             pause.end().await;
             assert_eq!(authority.certificate(&name).await.unwrap().chain, None, "{name}");
 
-            let other = authority.run(&[]).await;
+            let other = authority.run(&[LEASE]).await;
             let issued = authority.issued(&name).await;
             other.stop().await;
             assert_eq!(issued.failed_attempts, 0, "{name}: {issued:?}");
             assert_eq!(authority.pebble.issued(), before + 1, "{name}: issued once");
             let orders = sqlx::query_scalar::<_, i64>("select count(*) from acme_orders where name = $1");
             let orders = orders.bind(name.clone()).fetch_one(&authority.account.database.db).await.unwrap();
-            // Only an order whose URL was never stored is begun again: the authority never finished it.
+            // An order is begun again only if its URL was never stored: the authority never finished it.
             let most = if step == "order" { 2 } else { 1 };
             assert!((1..=most).contains(&orders), "{name}: {orders} orders");
         }

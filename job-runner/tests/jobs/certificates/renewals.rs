@@ -59,8 +59,10 @@ async fn the_owner_is_mailed_once_when_a_certificate_ends_within_a_week_and_its_
     let set: Vec<&str> = settings.iter().map(String::as_str).chain(once).collect();
     // The second run finds nothing more to send.
     for _ in 0..2 {
+        account.expire_a_challenge().await;
         let running = account.run_with_smtp(&smtp.url(), &set).await;
         until(async || !smtp.received().is_empty()).await;
+        account.upkeep_ran().await;
         until(async || account.number("select count(*) from mails").await == 0).await;
         running.stop().await;
     }

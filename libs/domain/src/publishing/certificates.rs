@@ -1,4 +1,4 @@
-//! TLS certificates: when one is ordered, renewed and retried, which authority issues it, and what its owner sees.
+//! TLS certificates: when one is ordered, renewed and retried, and which authority issues it.
 //!
 //! The limits are the authority's published ones. An order beyond them would be refused and counted, so it waits here and
 //! its owner sees until when.
@@ -73,8 +73,8 @@ impl OrderLimits {
     }
 }
 
-/// Returns the registered domain of a host, whose certificates an authority counts together: `example.co.uk` for
-/// `www.example.co.uk`. A public suffix counts as its own.
+/// Returns the registered domain of a host: `example.co.uk` for `www.example.co.uk`. An authority counts all certificates
+/// under it together. A public suffix counts as its own.
 #[must_use]
 pub fn registered_domain(host: &str) -> &str {
     let host = host.strip_prefix("*.").unwrap_or(host);
@@ -121,8 +121,8 @@ pub enum Authority {
     Fallback,
 }
 
-/// Returns the authority of the next attempt. After the first authority has failed for `fallback_after`, attempts
-/// alternate, so that neither an unusable second authority nor a recovered first one is tried forever or never.
+/// Returns the authority of the next attempt. After the first authority has failed for `fallback_after`, two attempts at
+/// each alternate, so that each is tried with both kinds of challenges.
 #[must_use]
 pub fn authority(
     failing_since: Option<DateTime<Utc>>,
@@ -131,7 +131,7 @@ pub fn authority(
     now: DateTime<Utc>,
 ) -> Authority {
     let has_failed_long = failing_since.is_some_and(|since| now - since >= fallback_after);
-    if has_failed_long && failed_attempts % 2 == 1 { Authority::Fallback } else { Authority::First }
+    if has_failed_long && (failed_attempts / 2) % 2 == 1 { Authority::Fallback } else { Authority::First }
 }
 
 /// How a name is proved to an authority.
@@ -182,51 +182,6 @@ impl FailureCode {
             Self::Refused => "acme_refused",
             Self::RateLimited => "acme_rate_limited",
             Self::Unreachable => "acme_unreachable",
-        }
-    }
-}
-
-/// The state of a domain's certificate, as in the API.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SslStatus {
-    /// No certificate is ordered yet: the domain is not verified.
-    Pending,
-    /// The first certificate is being ordered.
-    Issuing,
-    /// A certificate is valid, whatever its renewal does.
-    Active,
-    /// The last order failed, and no certificate is valid.
-    Failed,
-}
-
-impl SslStatus {
-    /// Returns the status as in the API.
-    #[must_use]
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Pending => "pending",
-            Self::Issuing => "issuing",
-            Self::Active => "active",
-            Self::Failed => "failed",
-        }
-    }
-
-    /// Returns the status of a certificate with these columns.
-    #[must_use]
-    pub fn of(
-        not_after: Option<DateTime<Utc>>,
-        failed_attempts: u32,
-        next_attempt_at: Option<DateTime<Utc>>,
-        now: DateTime<Utc>,
-    ) -> Self {
-        if not_after.is_some_and(|end| end > now) {
-            Self::Active
-        } else if failed_attempts > 0 {
-            Self::Failed
-        } else if next_attempt_at.is_some() {
-            Self::Issuing
-        } else {
-            Self::Pending
         }
     }
 }

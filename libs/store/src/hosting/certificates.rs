@@ -4,7 +4,7 @@
 //! No function takes an account: certificates belong to hosts, and the job-runner orders them for all accounts. A
 //! certificate is ordered only for a host of the installation or a verified domain.
 
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, Utc};
 use contract::{Change, Signal};
 use domain::certificates::FailureCode;
 use sqlx::{query, query_as, query_scalar};
@@ -12,9 +12,6 @@ use uuid::Uuid;
 
 use crate::mails::Kind;
 use crate::{Conn, Error, acme, outbox};
-
-/// How long the certificate of a host that is served no more is kept after its end.
-const KEPT_AFTER_END: TimeDelta = TimeDelta::days(30);
 
 /// A lease of a certificate that is being ordered. Writes have no effect once another replica holds a newer one.
 #[derive(Debug, Clone)]
@@ -98,28 +95,22 @@ pub async fn insert_due(conn: &mut Conn, name: &str, now: DateTime<Utc>) -> Resu
     Ok(())
 }
 
-/// Stops ordering for hosts that are neither `own` nor verified domains.
-pub async fn stop_unserved(conn: &mut Conn, own: &[String], now: DateTime<Utc>) -> Result<(), Error> {
+/// Stops ordering for hosts that are neither `own` nor verified domains. The renewal of a certificate is only postponed to
+/// `again_at`: the domain may be verified again by then.
+pub async fn stop_unserved(
+    conn: &mut Conn,
+    own: &[String],
+    now: DateTime<Utc>,
+    again_at: DateTime<Utc>,
+) -> Result<(), Error> {
     query!(
-        "update certificates c set next_attempt_at = null, order_directory = null, order_url = null,
-                                   order_sealed_key = null
+        "update certificates c set next_attempt_at = case when chain is not null then $3::timestamptz end,
+             order_directory = null, order_url = null, order_sealed_key = null
          where next_attempt_at <= $2 and (leased_until is null or leased_until <= $2) and name <> all($1)
            and not exists (select from domains d where d.domain = c.name and d.dns_status = 'verified')",
         own,
         now,
-    )
-    .execute(conn)
-    .await?;
-    Ok(())
-}
-
-/// Deletes certificates of hosts that are neither `own` nor domains a month after their end.
-pub async fn delete_unserved(conn: &mut Conn, own: &[String], now: DateTime<Utc>) -> Result<(), Error> {
-    query!(
-        "delete from certificates c where next_attempt_at is null and coalesce(not_after, created_at) < $2
-           and name <> all($1) and not exists (select from domains d where d.domain = c.name)",
-        own,
-        now - KEPT_AFTER_END,
+        again_at,
     )
     .execute(conn)
     .await?;
@@ -327,7 +318,7 @@ pub async fn summarize(conn: &mut Conn, now: DateTime<Utc>) -> Result<Vec<StateS
     Ok(states)
 }
 
-/// Queues one mail to the owners of each domain whose certificate ends before `before` and whose renewals fail.
+/// Queues one mail to the owner of each domain with a certificate that ends before `before` and that renewals failed for.
 pub async fn insert_expiry_mails(
     conn: &mut Conn,
     now: DateTime<Utc>,

@@ -1,0 +1,30 @@
+//! What every order needs: stores, settings, authorities, and the program for DNS records.
+
+use super::authorities::Authorities;
+use super::dns_hook::DnsHook;
+use super::settings::Settings;
+use crate::state::JobState;
+
+/// Orders certificates.
+pub(crate) struct Issuing {
+    pub(super) state: JobState,
+    pub(super) settings: Settings,
+    pub(super) authorities: Authorities,
+    pub(super) dns: DnsHook,
+    /// Hosts that are no domains of accounts.
+    pub(super) own_names: Vec<String>,
+}
+
+impl Issuing {
+    /// Fails if a setting is invalid.
+    pub(crate) fn new(
+        state: &JobState,
+        settings: &Settings,
+        own_names: Vec<String>,
+        sites_domain: &str,
+    ) -> anyhow::Result<Self> {
+        let authorities = Authorities::new(settings)?;
+        let dns = DnsHook::new(settings.exec.command.clone(), sites_domain);
+        Ok(Self { state: state.clone(), settings: settings.clone(), authorities, dns, own_names })
+    }
+}
