@@ -76,8 +76,3 @@ create table tls_ticket_keys (
     sealed_key  bytea not null,
     created_at  timestamptz not null
 );
-
--- The mail that a certificate expires is about a domain.
-alter table mails drop constraint if exists mails_kind_check;
-alter table mails add constraint mails_kind_check
-    check (kind in ('help', 'question', 'submission', 'webhook_off', 'certificate_expiring'));

@@ -55,8 +55,9 @@ impl Authority {
 
     pub(crate) async fn domain(&self, domain: &str, dns_status: &str) {
         let statement = format!(
-            "insert into domains (id, account_id, subdomain_id, domain, dns_status, challenge, created_at)
-             values (gen_random_uuid(), '{0}', '{0}', '{domain}', '{dns_status}', 'x', now())",
+            "insert into domains (id, account_id, subdomain_id, domain, dns_status, verified_at, challenge, created_at)
+             values (gen_random_uuid(), '{0}', '{0}', '{domain}', '{dns_status}',
+                 case when '{dns_status}' = 'verified' then now() end, 'x', now())",
             self.account.id
         );
         self.account.change(&statement).await;

@@ -330,7 +330,7 @@ pub async fn insert_expiry_mails(
            where failed_attempts > 0 and not_after < $2 and expiry_mailed_at is null returning name)
          insert into mails (kind, about, account_id, due_at)
          select $3, d.id, d.account_id, $1 from expiring e
-         join domains d on d.domain = e.name and d.dns_status = 'verified'
+         join domains d on d.domain = e.name and d.verified_at is not null
          on conflict do nothing",
         now,
         before,
