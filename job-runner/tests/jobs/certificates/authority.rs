@@ -32,6 +32,7 @@ pub(crate) struct Certificate {
 
 impl Authority {
     /// Starts an authority. Returns `None` and says so if it can't be had here, as without a network.
+    #[expect(clippy::print_stderr, reason = "a test that can't run says so")]
     pub(crate) async fn start(options: &Options) -> Option<Self> {
         if let Some(reason) = Pebble::unavailable().await {
             eprintln!("NOT TESTED: no ACME server. {reason}");

@@ -24,8 +24,8 @@ const STEPS: [(&str, &str); 5] = [
 /// The lock that pauses a job-runner in front of a step.
 const PAUSE: i64 = 4_711;
 
-/// Short, because another job-runner waits for it.
-const LEASE: &str = "acme.lease_ttl=1s";
+/// Short, because another job-runner waits for it, but not lost while the machine is busy.
+const LEASE: &str = "acme.lease_ttl=3s";
 
 /// A pause in front of a step, held by the test.
 struct Pause<'a> {

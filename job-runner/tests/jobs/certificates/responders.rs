@@ -4,8 +4,8 @@ use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::{Path, State};
-use axum::http::{HeaderMap, StatusCode};
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::routing::get;
 use rcgen::{CertificateParams, CustomExtension, KeyPair};
 use rustls::ServerConfig;
@@ -16,23 +16,31 @@ use sha2::{Digest as _, Sha256};
 use tokio::net::TcpListener;
 use tokio::runtime::Handle;
 
+/// Returns the name and the key authorization of a challenge. Repeats the query while the machine is too busy for it, because
+/// the authority asks only once.
 async fn answer(db: &store::Db, kind: &str, column: &str, value: String) -> Option<(String, String)> {
     let statement = format!(
         "select name, key_authorization from acme_challenges where kind = '{kind}' and {column} = $1"
     );
-    let query = sqlx::query_as(sqlx::AssertSqlSafe(statement)).bind(value);
-    query.fetch_optional(db).await.unwrap()
+    loop {
+        let query = sqlx::query_as(sqlx::AssertSqlSafe(statement.as_str())).bind(value.clone());
+        match query.fetch_optional(db).await {
+            Err(sqlx::Error::PoolTimedOut) => {}
+            found => return found.unwrap(),
+        }
+    }
 }
 
 /// Serves `/.well-known/acme-challenge/` at a port.
 pub(crate) async fn http_01(port: u16, db: store::Db) {
     async fn respond(
         State(db): State<store::Db>,
-        Path(token): Path<String>,
+        address: Uri,
         headers: HeaderMap,
     ) -> Result<String, StatusCode> {
         let host = headers["host"].to_str().unwrap().split(':').next().unwrap().to_owned();
-        let found = answer(&db, "http-01", "token", token).await;
+        let token = address.path().rsplit('/').next().unwrap_or_default();
+        let found = answer(&db, "http-01", "token", token.to_owned()).await;
         found.filter(|(name, _)| *name == host).map(|(_, answer)| answer).ok_or(StatusCode::NOT_FOUND)
     }
     let app = Router::new().route("/.well-known/acme-challenge/{token}", get(respond)).with_state(db);
