@@ -29,7 +29,7 @@ const ALLOWED_USERS: [(&str, &[&str]); 21] = [
     ("redis", &["redis-connection", "cache", "queue"]),
     ("libloading", &["sandbox"]),
     ("lettre", &["job-runner"]),
-    ("rustls", &["service", "outbound", "blobs", "edge-server"]),
+    ("rustls", &["service", "outbound", "blobs", "edge-server", "job-runner"]),
     ("tokio-rustls", &["edge-server"]),
     ("rustls-webpki", &["edge-server"]),
     ("ring", &["edge-server"]),

@@ -1,8 +1,8 @@
 //! Background work, one file for each noun it belongs to.
 
 pub(crate) mod blobs;
-mod domains;
 pub(crate) mod certificates;
+mod domains;
 pub(crate) mod help;
 pub(crate) mod kept_files;
 pub(crate) mod mails;

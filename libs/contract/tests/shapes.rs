@@ -78,6 +78,7 @@ fn signals_keep_their_shape() {
             json!({"signal": "changed", "change": "page", "subdomain_id": ID, "slug": "index"}),
             json!({"signal": "changed", "change": "host", "host": "a.example"}),
             json!({"signal": "changed", "change": "subdomain_gone", "subdomain_id": ID}),
+            json!({"signal": "changed", "change": "certificate", "name": "*.example.com"}),
             json!({"signal": "changed", "change": "form", "form_id": ID}),
             json!({"signal": "changed", "change": "analytics_site", "site_token": "site_x", "subdomain_id": ID}),
             json!({"signal": "changed", "change": "asset", "asset_id": ID}),

@@ -26,8 +26,14 @@ pub enum Kind {
 
 impl Kind {
     /// Every kind.
-    pub const ALL: [Self; 6] =
-        [Self::Help, Self::Confirmation, Self::Submission, Self::WebhookOff, Self::DomainRecords, Self::CertificateExpiring];
+    pub const ALL: [Self; 6] = [
+        Self::Help,
+        Self::Confirmation,
+        Self::Submission,
+        Self::WebhookOff,
+        Self::DomainRecords,
+        Self::CertificateExpiring,
+    ];
 
     /// Returns the kind as stored.
     pub fn as_str(self) -> &'static str {
