@@ -237,7 +237,7 @@ async fn https_is_served_with_certificates_of_an_authority_that_is_made_once() -
             let output = curl.output().context("install curl")?;
             let text = String::from_utf8_lossy(&output.stdout);
             ensure!(output.status.success(), "{url}: {}", String::from_utf8_lossy(&output.stderr));
-            ensure!(text.contains("Web Runtime") || text.contains("no site"), "{url}: {text}");
+            ensure!(text.contains("Web Runtime") || text.contains("There is no page"), "{url}: {text}");
         }
         system.restart().await?;
         ensure!(std::fs::read(&authority)? == made, "the authority is made once");
