@@ -317,8 +317,8 @@ async fn a_form_keeps_only_its_newest_spam() {
         list_submissions(&mut conn, ACCOUNT, form.id, &sought).await.unwrap().rows
     };
     let eldest = of(&form, Status::Spam).await[usize::try_from(SPAM_MAX).unwrap() - 2].id;
-    // Newer than all existing rows.
-    store::execute_raw(&database.db, "update submissions set created_at = created_at - interval '10 years'")
+    // Newer than all existing rows. In days, because years would bring the 28th and the 29th of February together.
+    store::execute_raw(&database.db, "update submissions set created_at = created_at - interval '3650 days'")
         .await
         .unwrap();
     assert!(stored(&insert(&database.db, &form, json!({"note": "buy"}), &["honeypot"]).await));
