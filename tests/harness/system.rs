@@ -33,7 +33,10 @@ impl System {
     pub async fn start_with(program: &str, options: &[&str], set: &[&str]) -> Result<Self> {
         let folder = tempfile::Builder::new().prefix("web-runtime-story-").tempdir()?;
         let mut command = Command::new(program);
-        command.args(["up", "--detached", "--port", "0", "--dir"]).arg(folder.path());
+        command.args(["up", "--detached", "--dir"]).arg(folder.path());
+        if !options.contains(&"--port") {
+            command.args(["--port", "0"]);
+        }
         command.args(options);
         command.args(set.iter().flat_map(|entry| ["--set", entry]));
         let up = spawn(&mut command, folder.path())?;
@@ -95,8 +98,18 @@ impl System {
 
     /// Kills a service with SIGKILL, as the kernel does when memory runs out.
     pub fn kill(&self, service: &str) -> Result<()> {
-        let pid = i32::try_from(self.pid_of(service)?).ok().and_then(Pid::from_raw).context("no process")?;
-        Ok(kill_process(pid, Signal::KILL)?)
+        kill(self.pid_of(service)?)
+    }
+
+    /// Kills a store with SIGKILL and waits until the runner has restarted it on its port.
+    pub async fn restart_store(&self, name: &str) -> Result<()> {
+        let store = self.read_file()?.stores.remove(name).context("no such store")?;
+        kill(store.pid.context("the runner did not start it")?)?;
+        until("the store to run again", async || {
+            let now = self.read_file().ok()?.stores.remove(name)?;
+            (now.pid != store.pid && now.address == store.address).then_some(())
+        })
+        .await
     }
 
     /// Empties Redis, as if its disk were lost.
@@ -114,6 +127,11 @@ impl System {
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
+}
+
+fn kill(pid: u32) -> Result<()> {
+    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw).context("no process")?;
+    Ok(kill_process(pid, Signal::KILL)?)
 }
 
 fn spawn(command: &mut Command, folder: &Path) -> Result<Child> {

@@ -9,6 +9,7 @@ use sandbox::clickhouse_http::{self, ClickhouseHttpArgs};
 use sandbox::programs::Source;
 use sandbox::progress::{Progress, Step};
 use sandbox::supervisor::{self, Backend};
+use tokio::runtime::Runtime;
 
 /// Private Postgres, Redis and ClickHouse for tests and trials
 ///
@@ -20,6 +21,7 @@ use sandbox::supervisor::{self, Backend};
     after_help = "Examples:
   sandbox run  postgres                a Postgres until Ctrl-D; its URL in one line of JSON
   sandbox run  clickhouse --fetched    ClickHouse's HTTP interface over libchdb, whatever is installed
+  sandbox pebble                       an ACME server and its DNS server, with their addresses in one line of JSON
   psql $(sandbox run  postgres < /dev/tty | jq -r .url)"
 )]
 struct Cli {
@@ -40,6 +42,11 @@ enum Command {
         #[arg(long)]
         fetched: bool,
     },
+    /// Run a private certificate authority until standard input closes
+    ///
+    /// It is Let's Encrypt's pebble with a DNS server of its own, in which every name has the address 127.0.0.1. Prints one
+    /// line of JSON once both are ready.
+    Pebble,
     /// Serve ClickHouse's HTTP interface over libchdb
     ClickhouseHttp(ClickhouseHttpArgs),
 }
@@ -61,17 +68,20 @@ fn run(command: Command) -> Result<()> {
         Command::Run { backend, fetched } => {
             let source = if fetched { Source::Fetched } else { Source::Any };
             let http_command: Vec<OsString> = vec![std::env::current_exe()?.into(), "clickhouse-http".into()];
-            let runtime =
-                tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
             // Fast steps would only clutter the output of every test.
             let progress = Progress::new(|step| match step {
                 Step::Starting { .. } | Step::Ready { .. } => {}
                 slow => print_error(&slow.to_string()),
             });
-            runtime.block_on(supervisor::run(backend, source, http_command, &progress))
+            runtime()?.block_on(supervisor::run(backend, source, http_command, &progress))
         }
+        Command::Pebble => runtime()?.block_on(supervisor::run_pebble()),
         Command::ClickhouseHttp(args) => clickhouse_http::run(args),
     }
+}
+
+fn runtime() -> Result<Runtime> {
+    Ok(tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?)
 }
 
 #[expect(clippy::print_stderr, reason = "progress and errors of a command line program")]

@@ -7,8 +7,9 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
-use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
 use rustix::process::Signal;
+use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -39,6 +40,25 @@ pub struct Pebble {
     ports: Ports,
     // Declared after the children, so that it is deleted once they have exited.
     temporary: TempDir,
+}
+
+/// Where the parts of an authority are, for another process.
+#[derive(Debug, Serialize)]
+pub struct Announcement {
+    /// The URL of the ACME directory.
+    directory_url: String,
+    /// The file of the root that the certificates of its own APIs lead to.
+    ca_file: PathBuf,
+    /// The URL of its management, with `/roots/0` and `/intermediates/0`: what it issues leads to them.
+    management_url: String,
+    /// The port at which it checks HTTP-01.
+    http_port: u16,
+    /// The port at which it checks TLS-ALPN-01.
+    tls_port: u16,
+    /// `host:port` of the DNS server that it asks.
+    dns_address: String,
+    /// The URL of that server's management, which takes POST requests such as `/set-txt`.
+    dns_management_url: String,
 }
 
 #[derive(Debug)]
@@ -160,6 +180,43 @@ impl Pebble {
         self.ports.dns_management.port
     }
 
+    /// Returns the URL of the management, with `/roots/0`: what it issues leads there. A restart makes another root.
+    #[must_use]
+    pub fn management_url(&self) -> String {
+        format!("https://{}", port::on_loopback(self.ports.management.port))
+    }
+
+    /// Returns `host:port` of the DNS server.
+    #[must_use]
+    pub fn dns_address(&self) -> String {
+        port::on_loopback(self.ports.dns.port).to_string()
+    }
+
+    /// Returns where its parts are.
+    #[must_use]
+    pub fn announcement(&self) -> Announcement {
+        Announcement {
+            directory_url: self.directory_url(),
+            ca_file: self.ca_file(),
+            management_url: self.management_url(),
+            http_port: self.http_port(),
+            tls_port: self.tls_port(),
+            dns_address: self.dns_address(),
+            dns_management_url: format!("http://{}", port::on_loopback(self.dns_management_port())),
+        }
+    }
+
+    /// Sets the IPv4 address of hosts without one of their own; none if it is empty.
+    pub async fn set_default_address(&self, address: &str) -> Result<()> {
+        self.manage_dns("/set-default-ipv4", &json!({ "ip": address })).await
+    }
+
+    /// Adds a TXT record.
+    pub async fn add_text(&self, name: &str, text: &str) -> Result<()> {
+        // It knows a name only with the final dot.
+        self.manage_dns("/set-txt", &json!({ "host": format!("{name}."), "value": text })).await
+    }
+
     /// Sets the IPv4 addresses of a host; none if it shall not resolve.
     pub async fn set_addresses(&self, host: &str, addresses: &[&str]) -> Result<()> {
         // Addresses that are added stand beside the earlier ones.
@@ -221,6 +278,8 @@ async fn wait_for(child: &Child, port: u16) -> Result<()> {
 fn write_api_certificate(folder: &Path) -> Result<()> {
     let mut root = CertificateParams::new(Vec::new())?;
     root.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    // Not the name of the other one: OpenSSL would take that for self-signed.
+    root.distinguished_name.push(DnType::CommonName, "Root of the test's authority");
     let root = CertifiedIssuer::self_signed(root, KeyPair::generate()?)?;
     let key = KeyPair::generate()?;
     let api = CertificateParams::new(vec!["127.0.0.1".to_owned()])?.signed_by(&key, &root)?;

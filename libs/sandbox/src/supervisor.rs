@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::oneshot;
 
+use crate::pebble::{self, Pebble};
 use crate::programs::Source;
 use crate::progress::Progress;
 use crate::{clickhouse, postgres, redis};
@@ -47,15 +48,7 @@ pub async fn run(
     http_command: Vec<OsString>,
     progress: &Progress,
 ) -> Result<()> {
-    let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
-    let mut input_closed = input_closed()?;
-    let stop_requested = async {
-        tokio::select! {
-            _ = &mut input_closed => {}
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
-        }
-    };
+    let stop_requested = stop_requested()?;
     tokio::pin!(stop_requested);
     // A cancelled start removes its child process and directory.
     let backend = tokio::select! {
@@ -63,12 +56,35 @@ pub async fn run(
         started = SupervisedBackend::start(backend, source, http_command, progress) => started?,
     };
     announce(&backend.announcement())?;
-    // The cleanup must not keep a test's output pipe open.
-    if !std::io::stderr().is_terminal() {
-        rustix::stdio::dup2_stderr(std::fs::File::options().write(true).open("/dev/null")?)?;
-    }
     stop_requested.await;
     backend.stop().await
+}
+
+/// Runs an ACME server with a DNS server of its own, until the same.
+pub async fn run_pebble() -> Result<()> {
+    let stop_requested = stop_requested()?;
+    tokio::pin!(stop_requested);
+    let pebble = tokio::select! {
+        () = &mut stop_requested => return Ok(()),
+        started = async { Pebble::start(&pebble::Options::default()).await } => started?,
+    };
+    announce(&pebble.announcement())?;
+    stop_requested.await;
+    drop(pebble);
+    Ok(())
+}
+
+/// Returns a future that ends when standard input closes, or with SIGTERM or SIGINT.
+fn stop_requested() -> Result<impl Future<Output = ()>> {
+    let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+    let input_closed = input_closed()?;
+    Ok(async move {
+        tokio::select! {
+            _ = input_closed => {}
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+    })
 }
 
 enum SupervisedBackend {
@@ -124,11 +140,16 @@ impl SupervisedBackend {
     }
 }
 
-fn announce(announcement: &Announcement) -> Result<()> {
+/// Writes the announcement, and nothing after it.
+fn announce(announcement: &impl Serialize) -> Result<()> {
     let mut out = std::io::stdout().lock();
     serde_json::to_writer(&mut out, announcement)?;
     out.write_all(b"\n")?;
     out.flush()?;
+    // The cleanup must not keep a test's output pipe open.
+    if !std::io::stderr().is_terminal() {
+        rustix::stdio::dup2_stderr(std::fs::File::options().write(true).open("/dev/null")?)?;
+    }
     Ok(())
 }
 
