@@ -1,19 +1,19 @@
 //! Checks the DNS of custom domains: soon after they are added, then less and less often, and a few times a day for as long as
 //! they stand. Due checks are claimed in Postgres under a lease, so a killed job-runner costs the lease and no check.
 
+mod proxies;
 pub(crate) mod settings;
 
 use std::time::Duration;
 
 use chrono::TimeDelta;
 use contract::{Change, Signal};
-use domain::domains::{ErrorCode, Found, compare, has_proxy_headers};
+use domain::domains::{ErrorCode, Found, compare};
 use futures::StreamExt;
-use http::{HeaderMap, Method};
-use outbound::Request;
 use service::{Rounds, Shutdown, every, metrics, ticks};
 use store::domains::{CheckContext, LeasedCheck};
 
+use self::proxies::is_proxied;
 use crate::state::JobState;
 
 /// Longer than a check may take.
@@ -21,8 +21,6 @@ const LEASE: TimeDelta = TimeDelta::seconds(30);
 /// Checks claimed at once, and checks under way at once.
 const BATCH: i64 = 100;
 const CONCURRENT: usize = 32;
-/// Timeout of the request that tells whether a proxy is in front.
-const PROXY_TIMEOUT: Duration = Duration::from_secs(3);
 /// Interval at which certificates of deleted domains are deleted, and how many at once.
 pub(crate) const CLEANUP_INTERVAL: Duration = Duration::from_mins(10);
 const ORPHANS: i64 = 100;
@@ -76,7 +74,7 @@ async fn check(state: &JobState, due: LeasedCheck) -> Result<(), store::Error> {
     // Only a domain with its proof may make the service send a request.
     let problem = compare(&due.domain, &due.challenge, &target, Some(&found)).problem;
     if matches!(problem, Some(ErrorCode::AddressWrong | ErrorCode::CnameWrong)) {
-        found.is_proxied = is_proxied(state, &due.domain).await;
+        found.is_proxied = is_proxied(&state.outbound, format!("https://{}/", due.domain)).await;
     }
     store_check(state, &due, &found, now).await
 }
@@ -102,17 +100,6 @@ async fn store_check(
     metrics::counter("job_runner_domain_checks_total").add(1, &[]);
     publish(state, &signals).await;
     Ok(())
-}
-
-/// Returns whether a proxy of another service answers for the domain. Nothing of its response is stored or shown.
-async fn is_proxied(state: &JobState, domain: &str) -> bool {
-    let request = Request {
-        method: Method::HEAD,
-        timeout: Some(PROXY_TIMEOUT),
-        ..Request::post(format!("https://{domain}/"), HeaderMap::new(), Vec::new().into())
-    };
-    let response = state.outbound.send(request).await;
-    response.is_ok_and(|response| has_proxy_headers(|name| response.headers.contains_key(name)))
 }
 
 async fn delete_orphans(state: &JobState) -> Result<(), store::Error> {
