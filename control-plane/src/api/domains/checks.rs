@@ -2,6 +2,7 @@
 
 use axum::extract::State;
 use chrono::TimeDelta;
+use domain::domains::Found;
 use domain::scopes::Resource;
 use store::domains::{CheckContext, LeasedCheck};
 use uuid::Uuid;
@@ -48,18 +49,20 @@ async fn recheck<S>(call: &Call<S>, app: &App, id: Uuid) -> Result<bool, Problem
     let leased =
         store::domains::lease_check(&mut conn, call.account_id, id, before, call.now, call.now + LEASE)
             .await?;
-    drop(conn);
     let Some(leased) = leased else { return Ok(false) };
-    look_up(app, &leased).await?;
+    let before = find(call, &mut conn, id).await?.found;
+    drop(conn);
+    look_up(app, &leased, &before.map(|found| found.0).unwrap_or_default()).await?;
     Ok(true)
 }
 
 /// Looks up a domain's records and stores the result. The lookups are bounded in time, and hold no connection.
-async fn look_up(app: &App, leased: &LeasedCheck) -> Result<(), Problem> {
+async fn look_up(app: &App, leased: &LeasedCheck, before: &Found) -> Result<(), Problem> {
     let checks = &app.domain_checks;
     let now = app.clock.now();
     let cname = checks.routing.cname(&leased.subdomain);
-    let found = checks.resolver.find(&leased.domain, &checks.routing.target(&cname)).await;
+    let mut found = checks.resolver.find(&leased.domain, &checks.routing.target(&cname)).await;
+    found.is_proxied = found.is_still_proxied(before);
     let context = CheckContext {
         now,
         routing: &checks.routing,

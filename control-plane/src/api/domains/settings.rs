@@ -21,16 +21,17 @@ pub(super) fn check_hsts(hsts: Option<Hsts>) -> Result<(), Problem> {
     Err(Problem::validation(vec![FieldError::new("hsts.maxAge", "range", rule)]))
 }
 
-/// Rejects a redirect to a domain that is not the account's, or that leads back to `from`. Locks the account's domains.
+/// Rejects a redirect to a domain that is not the account's, or that leads back to `from`. Locks the account's domains, also
+/// without a redirect: what the caller reads and writes back must not have been changed in between.
 pub(super) async fn check_redirect<S>(
     call: &Call<S>,
     conn: &mut store::Conn,
     from: Uuid,
     to: Option<Uuid>,
 ) -> Result<(), Problem> {
-    let Some(to) = to else { return Ok(()) };
     let wrong = |code, rule: &str| Problem::validation(vec![FieldError::new("redirectTo", code, rule)]);
     let redirects = store::domains::list_redirects(conn, call.account_id).await?;
+    let Some(to) = to else { return Ok(()) };
     if !redirects.contains_key(&to) && to != from {
         return Err(wrong("unknown", "redirectTo must be the id of another domain of this account"));
     }

@@ -1,7 +1,8 @@
 //! Custom domains: reserved for larger plans, one subdomain each, counted exactly.
 
+use axum::body::Body;
 use domain::plans::Plan;
-use http::{Method, StatusCode};
+use http::{Method, Request, StatusCode};
 use sandbox::test::DnsBehavior;
 use serde_json::{Value, json};
 
@@ -209,8 +210,10 @@ async fn a_check_that_comes_too_soon_gets_429_and_a_read_shows_what_stands() {
     let (status, checked) = owner.call(Method::POST, &check, Value::Null).await;
     assert_eq!((status, &checked["errorCode"]), (StatusCode::OK, &json!("no_such_name")), "{checked}");
     owner.api.dns().set("www.example.com", &["CNAME edge.test"]);
-    let (status, problem) = owner.call(Method::POST, &check, Value::Null).await;
+    let again = Request::post(&check).header("authorization", format!("Bearer {}", owner.key));
+    let (status, headers, problem) = owner.api.exchange(again.body(Body::empty()).unwrap()).await;
     assert_eq!((status, &problem["code"]), (StatusCode::TOO_MANY_REQUESTS, &json!("rate_limited")));
+    assert_eq!(headers["retry-after"], "3600");
     let domain = owner.read(&path).await;
     assert_eq!(
         (&domain["errorCode"], &domain["lastCheckedAt"]),
@@ -228,6 +231,25 @@ async fn a_silent_dns_server_delays_a_read_by_less_than_five_seconds() {
     owner.api.dns().misbehave("_webruntime.www.example.com", Some(DnsBehavior::Silent));
     assert_eq!(owner.read(&path).await["errorCode"], "dns_timeout");
     assert!(started.elapsed() < std::time::Duration::from_secs(10), "{:?}", started.elapsed());
+}
+
+#[tokio::test]
+async fn reads_that_wait_for_a_silent_dns_server_hold_no_connection_to_postgres() {
+    let owner = Owner::new(&["store.max_connections=1"]).await;
+    let (path, _) = owner.add(json!({"domain": "www.example.com"})).await;
+    for name in ["www.example.com", "_webruntime.www.example.com"] {
+        owner.api.dns().misbehave(name, Some(DnsBehavior::Silent));
+    }
+    let list = async {
+        sandbox::test::until(async || owner.api.dns().questions() > 0).await;
+        owner.call(Method::GET, DOMAINS, Value::Null).await
+    };
+    tokio::select! {
+        read = owner.read(&path) => panic!("the list waited for the read: {read}"),
+        (status, listed) = list => {
+            assert_eq!((status, &listed["domains"][0]["domain"]), (StatusCode::OK, &json!("www.example.com")));
+        }
+    }
 }
 
 #[tokio::test]
@@ -258,6 +280,47 @@ async fn redirects_between_domains_never_loop_and_stay_within_the_account() {
     assert_eq!((status, &turned["redirectTo"]), (StatusCode::OK, &www["id"]));
     assert_eq!(owner.call(Method::DELETE, &www_path, Value::Null).await.0, StatusCode::OK);
     assert_eq!(owner.read(&apex_path).await["redirectTo"], Value::Null);
+}
+
+#[tokio::test]
+async fn a_change_of_another_setting_does_not_bring_back_a_redirect_that_makes_a_loop() {
+    let owner = Owner::new(&[]).await;
+    let (_, apex) = owner.add(json!({"domain": "example.com"})).await;
+    let (www_path, www) = owner.add(json!({"domain": "www.example.com", "redirectTo": apex["id"]})).await;
+    let mut tx = owner.api.begin().await;
+    // Two other calls turn the redirect around and are about to commit.
+    let turned = format!(
+        "update domains set redirect_to = null where id = '{0}'; update domains set redirect_to = '{0}' where id = '{1}'",
+        www["id"].as_str().unwrap(),
+        apex["id"].as_str().unwrap()
+    );
+    sqlx::raw_sql(sqlx::AssertSqlSafe(turned)).execute(&mut *tx).await.unwrap();
+    let changed = owner.call(Method::PATCH, &www_path, json!({"hsts": {"maxAge": 300}}));
+    let committed = async {
+        owner.api.until_lock_wait().await;
+        store::commit(tx).await.unwrap();
+    };
+    let ((status, www), ()) = tokio::join!(changed, committed);
+    assert_eq!((status, &www["redirectTo"]), (StatusCode::OK, &Value::Null), "{www}");
+    assert_eq!(www["hsts"]["maxAge"], 300);
+}
+
+#[tokio::test]
+async fn a_read_does_not_forget_the_proxy_that_a_scheduled_check_found() {
+    let owner = Owner::new(&[]).await;
+    let (path, created) = owner.add(json!({"domain": "example.com"})).await;
+    let proof = created["records"].as_array().unwrap().last().unwrap()["value"].as_str().unwrap();
+    owner.api.dns().set("example.com", &["A 198.51.100.1"]);
+    owner.api.dns().set("_webruntime.example.com", &[&format!("TXT {proof}")]);
+    assert_eq!(owner.read(&path).await["errorCode"], "address_wrong");
+    owner.api.execute("update domains set found = jsonb_set(found, '{is_proxied}', 'true')").await.unwrap();
+    for _ in 0..2 {
+        let proxied = owner.read(&path).await;
+        assert_eq!(proxied["errorCode"], "proxied");
+        assert!(proxied["error"].as_str().unwrap().contains("Switch it off"), "{proxied}");
+    }
+    owner.api.dns().set("example.com", &["A 198.51.100.2"]);
+    assert_eq!(owner.read(&path).await["errorCode"], "address_wrong");
 }
 
 #[tokio::test]

@@ -50,4 +50,30 @@ impl Found {
     pub fn is_bogus(&self) -> bool {
         [self.txt_failure, self.routing_failure].contains(&Some(Failure::Bogus))
     }
+
+    /// Returns whether an earlier check found a proxy where the domain still leads. A check on behalf of a waiting caller has
+    /// no time to ask again.
+    pub fn is_still_proxied(&self, before: &Self) -> bool {
+        before.is_proxied && (&before.aliases, &before.addresses) == (&self.aliases, &self.addresses)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_proxy_is_remembered_until_the_domain_leads_elsewhere() {
+        let before =
+            Found { addresses: vec!["198.51.100.1".parse().unwrap()], is_proxied: true, ..Found::default() };
+        let same = Found { txt: vec!["proof".to_owned()], is_proxied: false, ..before.clone() };
+        assert!(same.is_still_proxied(&before));
+        assert!(!before.is_still_proxied(&same), "none was found");
+        for elsewhere in [
+            Found { addresses: vec![], ..same.clone() },
+            Found { aliases: vec!["other.test".to_owned()], ..same },
+        ] {
+            assert!(!elsewhere.is_still_proxied(&before), "{elsewhere:?}");
+        }
+    }
 }
