@@ -20,13 +20,18 @@ export async function until(condition, poll) {
 }
 
 /** Starts everything; `stop` ends it. Settings have the form `section.key=value`. */
-export async function start(...settings) {
+export function start(...settings) {
+  return startAt(0, ...settings);
+}
+
+/** The same at a port. */
+export async function startAt(port, ...settings) {
   // Cookies ignore ports: two providers on one address would sign out each other's users.
   const providers = [await Provider.start("a", "127.0.0.1"), await Provider.start("b", "127.0.0.2")];
   const dir = await mkdtemp(join(tmpdir(), "web-runtime-browser-"));
   const set = [...providers.flatMap((provider) => provider.settings()), ...settings];
   if (!process.env.STACK) throw new Error("STACK is not set: start this with tests/browser/run");
-  const arguments_ = ["up", "--port", "0", "--dir", dir, ...set.flatMap((entry) => ["--set", entry])];
+  const arguments_ = ["up", "--detached", "--port", port, "--dir", dir, ...set.flatMap((entry) => ["--set", entry])];
   const up = spawn(process.env.STACK, arguments_, {
     stdio: ["ignore", "ignore", "inherit"],
   });
