@@ -19,7 +19,7 @@ const MAX_MESSAGE_BYTES: u64 = 2_000;
 /// The program that publishes the record `_acme-challenge` of the sites domain.
 #[derive(Debug, Clone)]
 pub(super) struct DnsHook {
-    /// Program and arguments; empty if there is none.
+    /// Program and arguments.
     command: Vec<String>,
     record: String,
     timeout: Duration,
@@ -38,30 +38,22 @@ impl Drop for ProcessGroup {
 }
 
 impl DnsHook {
-    pub(super) fn new(command: Vec<String>, sites_domain: &str) -> Self {
-        Self { command, record: format!("_acme-challenge.{sites_domain}"), timeout: TIMEOUT }
+    pub(super) fn new(command: Vec<String>, record: String) -> Self {
+        Self { command, record, timeout: TIMEOUT }
     }
 
     /// Publishes a value of the record. The program returns when the domain's name servers answer with it.
     pub(super) async fn publish(&self, value: &str) -> anyhow::Result<()> {
-        self.call("publish", value)
-            .await
-            .with_context(|| format!("publishing the DNS record {}", self.record))
+        self.call("publish", value).await
     }
 
     /// Removes all values of the record that were published.
-    pub(super) async fn clean_up(&self) {
-        if let Err(error) = self.call("remove", "").await {
-            tracing::warn!(
-                error = format!("{error:#}"),
-                dns.record = self.record,
-                "a DNS record was not removed"
-            );
-        }
+    pub(super) async fn remove(&self) -> anyhow::Result<()> {
+        self.call("remove", "").await
     }
 
     async fn call(&self, action: &str, value: &str) -> anyhow::Result<()> {
-        let (program, arguments) = self.command.split_first().context("acme.wildcard is off")?;
+        let (program, arguments) = self.command.split_first().context("acme.exec.command is empty")?;
         let mut command = Command::new(program);
         command.args(arguments).env_clear();
         command.env("ACME_ACTION", action).env("ACME_RECORD", &self.record).env("ACME_VALUE", value);
@@ -95,9 +87,11 @@ mod tests {
 
     use super::*;
 
+    const RECORD: &str = "_acme-challenge.sites.example.net";
+
     fn hook(script: &str) -> DnsHook {
         let command = ["/bin/sh", "-c", script].map(str::to_owned);
-        DnsHook::new(command.to_vec(), "sites.example.net")
+        DnsHook::new(command.to_vec(), RECORD.to_owned())
     }
 
     #[tokio::test]
@@ -122,11 +116,8 @@ mod tests {
     async fn a_failing_program_is_reported_with_its_message() {
         let error = hook("echo no such zone >&2; exit 3").publish("x").await.unwrap_err();
         let error = format!("{error:#}");
-        assert!(
-            error.contains("_acme-challenge.sites.example.net") && error.contains("no such zone"),
-            "{error}"
-        );
-        let missing = DnsHook::new(vec!["/nonexistent/hook".to_owned()], "sites.example.net");
+        assert!(error.contains("/bin/sh") && error.contains("no such zone"), "{error}");
+        let missing = DnsHook::new(vec!["/nonexistent/hook".to_owned()], RECORD.to_owned());
         assert!(format!("{:#}", missing.publish("x").await.unwrap_err()).contains("/nonexistent/hook"));
     }
 

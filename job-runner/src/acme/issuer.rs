@@ -1,7 +1,7 @@
-//! What every order needs: stores, settings, authorities, and the program for DNS records.
+//! What every order needs: stores, settings, authorities, and the record of DNS-01.
 
 use super::authorities::Authorities;
-use super::dns_hook::DnsHook;
+use super::dns_record::DnsRecord;
 use super::settings::Settings;
 use crate::state::JobState;
 
@@ -10,7 +10,7 @@ pub(crate) struct Issuing {
     pub(super) state: JobState,
     pub(super) settings: Settings,
     pub(super) authorities: Authorities,
-    pub(super) dns: DnsHook,
+    pub(super) dns: DnsRecord,
     /// Hosts that are no domains of accounts.
     pub(super) own_names: Vec<String>,
 }
@@ -24,7 +24,7 @@ impl Issuing {
         sites_domain: &str,
     ) -> anyhow::Result<Self> {
         let authorities = Authorities::new(settings)?;
-        let dns = DnsHook::new(settings.exec.command.clone(), sites_domain);
+        let dns = DnsRecord::new(settings, sites_domain)?;
         Ok(Self { state: state.clone(), settings: settings.clone(), authorities, dns, own_names })
     }
 }

@@ -79,7 +79,7 @@ async fn attempt(issuing: Arc<Issuing>, mut due: DueCertificate, lease: Lease) {
             Err(_elapsed) => Err(instant_acme::Error::Timeout(None).into()),
         };
         if due.name.starts_with("*.") && due.order_url.is_some() {
-            issuing.dns.clean_up().await;
+            issuing.dns.remove(issuing.state.clock.now()).await;
         }
         finish(&issuing, at, &due, &lease, result).await
     };

@@ -6,13 +6,15 @@
 //! - `authorities`: the configured certificate authorities and our accounts there; `http`: the client.
 //! - `failure`: why an attempt failed, and what mends it.
 //! - `chain`: reads what was issued.
-//! - `dns_hook`: publishes the record of DNS-01; `files`: the wildcard's certificate from files.
+//! - `dns_record`: publishes the record of DNS-01; `dns_hook`: with the operator's program.
+//! - `files`: the wildcard's certificate from files.
 //! - `upkeep`: rows, metrics and emails around them.
 //! - `settings`: section `[acme]`.
 
 mod authorities;
 mod chain;
 mod dns_hook;
+mod dns_record;
 mod failure;
 mod files;
 mod http;

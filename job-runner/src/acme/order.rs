@@ -199,7 +199,7 @@ async fn prove(issuing: &Issuing, due: &DueCertificate, order: &mut Order) -> Re
             };
             acme::insert_challenge(&mut *store::acquire(&state.db).await?, &answer).await?;
         } else {
-            let published = issuing.dns.publish(&key_authorization.dns_value()).await;
+            let published = issuing.dns.publish(&key_authorization.dns_value(), state.clock.now()).await;
             published.map_err(AttemptError::Unusable)?;
         }
         // Another replica may have asked for the check before it died.

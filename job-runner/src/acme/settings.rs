@@ -38,6 +38,7 @@ pub(crate) struct Settings {
     #[serde(with = "service::config::duration")]
     pub(crate) lease_ttl: Duration,
     pub(crate) wildcard: WildcardMode,
+    pub(crate) rfc2136: Rfc2136,
     pub(crate) exec: Exec,
     pub(crate) files: Files,
 }
@@ -47,10 +48,26 @@ pub(crate) struct Settings {
 #[serde(rename_all = "lowercase")]
 pub(crate) enum WildcardMode {
     Off,
+    /// By DNS-01, with a dynamic update of the zone.
+    Rfc2136,
     /// By DNS-01, with a program that publishes the record.
     Exec,
     /// Read from files.
     Files,
+}
+
+/// Section `[acme.rfc2136]`.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Rfc2136 {
+    pub(crate) server: String,
+    /// Empty for the sites domain.
+    pub(crate) zone: String,
+    pub(crate) tsig_key_name: String,
+    pub(crate) tsig_algorithm: String,
+    pub(crate) tsig_secret_file: PathBuf,
+    #[serde(with = "service::config::duration")]
+    pub(crate) ttl: Duration,
 }
 
 /// Section `[acme.exec]`.
@@ -83,6 +100,9 @@ impl Settings {
                 !files.certificate.as_os_str().is_empty() && !files.key.as_os_str().is_empty(),
                 "acme.wildcard = \"files\" needs acme.files.certificate and acme.files.key"
             );
+        }
+        if self.wildcard == WildcardMode::Rfc2136 {
+            ensure!(self.is_on(), "acme.wildcard = \"rfc2136\" needs acme.directory_url");
         }
         if self.wildcard == WildcardMode::Exec {
             ensure!(self.is_on(), "acme.wildcard = \"exec\" needs acme.directory_url");

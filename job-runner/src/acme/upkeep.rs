@@ -40,7 +40,8 @@ impl Upkeep {
 
     /// Returns the hosts that get a certificate without being a domain of an account.
     pub(crate) fn ordered_names(&self) -> Vec<String> {
-        let wildcard = (self.settings.wildcard == WildcardMode::Exec).then(|| self.wildcard.clone());
+        let is_ordered = matches!(self.settings.wildcard, WildcardMode::Exec | WildcardMode::Rfc2136);
+        let wildcard = is_ordered.then(|| self.wildcard.clone());
         self.base_host.iter().cloned().chain(wildcard).collect()
     }
 

@@ -1,9 +1,9 @@
 //! A private certificate authority for tests: Let's Encrypt's `pebble` with `pebble-challtestsrv` as its DNS server. Both are
 //! installed, or else unpacked from Debian's package into the user's cache.
 
-use std::fs::{self, File};
+use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
@@ -15,7 +15,8 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 use crate::child::Child;
-use crate::dirs::{self, TempDir};
+use crate::debian;
+use crate::dirs::TempDir;
 use crate::port::{self, Reserved};
 use crate::programs::on_path;
 
@@ -28,6 +29,8 @@ pub struct Options {
     pub environment: Vec<(&'static str, String)>,
     /// Id and key in base64url of the external account binding, if it is required.
     pub external_account: Option<(String, String)>,
+    /// Port of the DNS server on loopback that it asks, if it is not its own.
+    pub dns_port: Option<u16>,
 }
 
 /// A running authority. Dropping it stops it.
@@ -37,6 +40,7 @@ pub struct Pebble {
     _dns: Child,
     programs: Programs,
     environment: Vec<(&'static str, String)>,
+    asked_dns_port: u16,
     ports: Ports,
     // Declared after the children, so that it is deleted once they have exited.
     temporary: TempDir,
@@ -118,6 +122,7 @@ impl Pebble {
             _dns: dns,
             programs,
             environment: options.environment.clone(),
+            asked_dns_port: options.dns_port.unwrap_or(ports.dns.port),
             ports,
             temporary,
         };
@@ -135,7 +140,7 @@ impl Pebble {
     pub async fn restart(&mut self) -> Result<()> {
         let mut command = Command::new(&self.programs.pebble);
         command.arg("-config").arg(self.temporary.path.join("pebble.json"));
-        command.arg("-dnsserver").arg(port::on_loopback(self.ports.dns.port).to_string());
+        command.arg("-dnsserver").arg(port::on_loopback(self.asked_dns_port).to_string());
         // Without the sleep before each check that simulates a slow authority, its random faults, and orders that need no
         // check because an earlier one of the same name was right.
         command
@@ -295,45 +300,9 @@ fn programs() -> Result<Programs> {
     if let Some((pebble, dns)) = installed {
         return Ok(Programs { pebble, dns });
     }
-    let home = dirs::cache()?.join("pebble-debian");
-    let programs =
-        Programs { pebble: home.join("usr/bin/pebble"), dns: home.join("usr/bin/pebble-challtestsrv") };
-    if programs.pebble.is_file() && programs.dns.is_file() {
-        return Ok(programs);
-    }
-    let lock = File::create(home.with_extension("lock"))?;
-    lock.lock()?;
-    if programs.pebble.is_file() && programs.dns.is_file() {
-        return Ok(programs);
-    }
-    unpack(&home).context(
-        "pebble, a certificate authority for tests, can't be had (on Debian: apt-get install pebble)",
-    )?;
-    Ok(programs)
-}
-
-/// Downloads Debian's package, which apt verifies, and unpacks it without installing it.
-fn unpack(home: &Path) -> Result<()> {
-    let partial = home.with_extension("partial");
-    dirs::remove(&partial)?;
-    fs::create_dir(&partial)?;
-    let fetched = (|| {
-        run(Command::new("apt-get").args(["download", "pebble"]).current_dir(&partial))?;
-        let mut packages = fs::read_dir(&partial)?.collect::<Result<Vec<_>, _>>()?;
-        let package = packages.pop().context("apt-get downloaded nothing")?.path();
-        let unpacked = partial.join("unpacked");
-        run(Command::new("dpkg").arg("-x").arg(package).arg(&unpacked))?;
-        Ok(fs::rename(unpacked, home)?)
-    })();
-    dirs::remove(&partial)?;
-    fetched
-}
-
-fn run(command: &mut Command) -> Result<()> {
-    let name = command.get_program().to_string_lossy().into_owned();
-    let output = command.stdin(Stdio::null()).output().with_context(|| format!("running {name}"))?;
-    if !output.status.success() {
-        bail!("{name}: {}: {}", output.status, String::from_utf8_lossy(&output.stderr).trim());
-    }
-    Ok(())
+    let package = debian::unpacked("pebble")?;
+    Ok(Programs {
+        pebble: package.program("usr/bin/pebble"),
+        dns: package.program("usr/bin/pebble-challtestsrv"),
+    })
 }

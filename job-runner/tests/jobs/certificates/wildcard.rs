@@ -1,16 +1,22 @@
-//! The certificate of the sites domain's wildcard: by DNS-01 with a program, or from files.
+//! The certificate of the sites domain's wildcard: by DNS-01 with a program or a dynamic update, or from files.
 
 use std::fs;
 use std::path::Path;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use rcgen::{CertificateParams, KeyPair};
+use sandbox::knot::{Knot, UpdateKey};
 use sandbox::pebble::Options;
 use sandbox::test::until;
 
 use super::authority::{Authority, open_key};
-use crate::fixture::account::Account;
+use crate::fixture::account::{Account, Running};
 
 const WILDCARD: &str = "*.sites.pages.example";
+const SITES_DOMAIN: &str = "http.sites_domain=sites.pages.example";
+const RECORD: &str = "_acme-challenge.sites.pages.example";
+const SECRET: &[u8] = b"a secret of thirty-two bytes....";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_wildcard_is_ordered_by_dns_01_with_a_program_that_publishes_the_record() {
@@ -31,22 +37,75 @@ async fn the_wildcard_is_ordered_by_dns_01_with_a_program_that_publishes_the_rec
     );
     fs::write(&hook, script).unwrap();
     let command = format!("acme.exec.command=[\"/bin/bash\", \"{}\"]", hook.display());
-    let _running =
-        authority.run(&["http.sites_domain=sites.pages.example", "acme.wildcard=exec", &command]).await;
+    let _running = authority.run(&[SITES_DOMAIN, "acme.wildcard=exec", &command]).await;
     authority.issued(WILDCARD).await;
     let calls = fs::read_to_string(log).unwrap();
-    let record = "_acme-challenge.sites.pages.example";
-    assert_eq!(calls, format!("publish {record}\nremove {record}\n"));
+    assert_eq!(calls, format!("publish {RECORD}\nremove {RECORD}\n"));
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_program_that_fails_is_reported_with_its_message() {
     let Some(authority) = Authority::start(&Options::default()).await else { return };
     let command = "acme.exec.command=[\"/bin/sh\", \"-c\", \"echo no such zone >&2; exit 1\"]";
-    let _running =
-        authority.run(&["http.sites_domain=sites.pages.example", "acme.wildcard=exec", command]).await;
+    let _running = authority.run(&[SITES_DOMAIN, "acme.wildcard=exec", command]).await;
     let failed = authority.certificate_when(WILDCARD, |one| one.failed_attempts > 0).await;
     assert!(failed.error.as_ref().unwrap().contains("no such zone"), "{failed:?}");
+}
+
+/// An authority that asks an authoritative server of the sites domain, with a key `acme` that may change it.
+struct Dynamic {
+    authority: Authority,
+    knot: Knot,
+    folder: tempfile::TempDir,
+}
+
+impl Dynamic {
+    async fn start() -> Option<Self> {
+        if let Some(reason) = Knot::unavailable().await {
+            eprintln!("NOT TESTED: no DNS server. {reason}");
+            return None;
+        }
+        let key = UpdateKey { name: "acme", algorithm: "hmac-sha256", secret: SECRET, may_update: true };
+        let knot = Knot::start("sites.pages.example", &[key]).await.unwrap();
+        let options = Options { dns_port: Some(knot.port()), ..Options::default() };
+        let authority = Authority::start(&options).await?;
+        Some(Self { authority, knot, folder: tempfile::tempdir().unwrap() })
+    }
+
+    async fn run(&self, secret: &[u8]) -> Running {
+        let file = self.folder.path().join("secret");
+        fs::write(&file, STANDARD.encode(secret)).unwrap();
+        let server = format!("acme.rfc2136.server={}", self.knot.address());
+        let file = format!("acme.rfc2136.tsig_secret_file={}", file.display());
+        let key = "acme.rfc2136.tsig_key_name=acme";
+        self.authority.run(&[SITES_DOMAIN, "acme.wildcard=rfc2136", &server, &file, key]).await
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_wildcard_is_ordered_by_dns_01_with_a_dynamic_update_and_the_record_is_removed() {
+    let Some(dynamic) = Dynamic::start().await else { return };
+    let running = dynamic.run(SECRET).await;
+    let issued = dynamic.authority.issued(WILDCARD).await;
+    running.stop().await;
+    assert_eq!((issued.failed_attempts, issued.error), (0, None));
+    assert_eq!(dynamic.knot.texts(RECORD).await.unwrap(), Vec::<String>::new());
+    assert_eq!(dynamic.authority.pebble.issued(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_wrong_tsig_secret_is_reported_until_it_is_corrected() {
+    let Some(dynamic) = Dynamic::start().await else { return };
+    let running = dynamic.run(b"another secret").await;
+    let failed = dynamic.authority.certificate_when(WILDCARD, |one| one.failed_attempts > 0).await;
+    running.stop().await;
+    let error = failed.error.unwrap();
+    assert!(error.contains(RECORD) && error.contains("BADSIG"), "{error}");
+    assert!(!error.contains(&STANDARD.encode("another secret")), "{error}");
+    assert_eq!((failed.chain, dynamic.authority.pebble.issued()), (None, 0));
+    let _running = dynamic.run(SECRET).await;
+    let issued = dynamic.authority.issued(WILDCARD).await;
+    assert_eq!((issued.failed_attempts, issued.error), (0, None));
 }
 
 fn write_pair(folder: &Path, name: &str) -> (String, KeyPair) {
