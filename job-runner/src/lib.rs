@@ -21,6 +21,7 @@ mod retention;
 mod state;
 mod sweep;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
@@ -128,7 +129,10 @@ fn certificate_components(
     let upkeep = acme::Upkeep::new(state, settings, base_host, sites_domain);
     let mut components: Vec<Component> = Vec::new();
     if settings.is_on() {
-        let issuing = acme::Issuing::new(state, settings, upkeep.ordered_names(), sites_domain)?;
+        let issuing = Arc::new(acme::Issuing::new(state, settings, upkeep.ordered_names(), sites_domain)?);
+        let watched = rounds("renewal_info", settings.poll_interval);
+        let reading = acme::run_renewal_info(Arc::clone(&issuing), watched, shutdown.clone());
+        components.push(("renewal_info", reading.boxed()));
         let watched = rounds("certificates", settings.poll_interval);
         components.push(("certificates", acme::run(issuing, watched, shutdown.clone()).boxed()));
     }

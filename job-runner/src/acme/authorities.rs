@@ -86,6 +86,12 @@ impl Authorities {
         }
     }
 
+    /// Returns a configured authority by its directory.
+    pub(super) fn find(&self, directory_url: &str) -> Option<&ConfiguredAuthority> {
+        let mut configured = std::iter::once(&self.first).chain(&self.fallback);
+        configured.find(|at| at.directory_url == directory_url)
+    }
+
     /// Returns the account at an authority. The first call of all replicas registers it.
     pub(super) async fn account(
         &self,

@@ -3,6 +3,7 @@
 
 use anyhow::{Context as _, bail, ensure};
 use chrono::{DateTime, Utc};
+use instant_acme::CertificateIdentifier;
 use rcgen::{KeyPair, PublicKeyData as _};
 use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject as _;
@@ -46,6 +47,12 @@ pub(super) fn read(chain: &str, name: &str, key: &KeyPair, now: DateTime<Utc>) -
         bail!("the certificate ended at {}", facts.not_after);
     }
     Ok(facts)
+}
+
+/// Returns the identifier of a chain's first certificate for renewal information; `None` if it has none.
+pub(super) fn identifier(chain: &str) -> Option<CertificateIdentifier<'static>> {
+    let first = CertificateDer::pem_slice_iter(chain.as_bytes()).next()?.ok()?;
+    CertificateIdentifier::try_from(&first).ok().map(CertificateIdentifier::into_owned)
 }
 
 fn issuer(certificate: &X509Certificate<'_>) -> String {

@@ -86,6 +86,19 @@ impl AttemptError {
     }
 }
 
+/// Returns whether an authority refuses that an order names the certificate that it replaces.
+pub(super) fn refuses_replacement(error: &Error) -> bool {
+    match error {
+        Error::Unsupported(_) => true,
+        Error::Api(problem) => {
+            problem.status == Some(409) || matches!(kind(problem), "alreadyReplaced" | "malformed")
+        }
+        // The authority ignored the field, which RFC 9773 forbids.
+        Error::Other(error) => error.to_string().contains("replaces field mismatch"),
+        _ => false,
+    }
+}
+
 fn root_cause(error: &Error) -> Option<String> {
     let mut cause = error.source()?;
     while let Some(deeper) = cause.source() {

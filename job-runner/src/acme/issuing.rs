@@ -22,8 +22,7 @@ use crate::state::JobState;
 const UNSERVED_PAUSE: TimeDelta = TimeDelta::hours(1);
 
 /// Orders due certificates until shutdown, which aborts the orders under way: their leases expire.
-pub(crate) async fn run(issuing: Issuing, rounds: Rounds, shutdown: Shutdown) -> anyhow::Result<()> {
-    let issuing = Arc::new(issuing);
+pub(crate) async fn run(issuing: Arc<Issuing>, rounds: Rounds, shutdown: Shutdown) -> anyhow::Result<()> {
     let mut attempts = JoinSet::new();
     let mut ticks = ticks(issuing.settings.poll_interval);
     loop {

@@ -8,6 +8,7 @@
 //! - `chain`: reads what was issued.
 //! - `dns_record`: publishes the record of DNS-01; `dns_hook`: with the operator's program.
 //! - `files`: the wildcard's certificate from files.
+//! - `renewal_info`: reads when the authorities want certificates renewed.
 //! - `upkeep`: rows, metrics and emails around them.
 //! - `settings`: section `[acme]`.
 
@@ -21,10 +22,12 @@ mod http;
 mod issuer;
 mod issuing;
 mod order;
+mod renewal_info;
 mod settings;
 mod upkeep;
 
 pub(crate) use issuer::Issuing;
 pub(crate) use issuing::run;
+pub(crate) use renewal_info::run as run_renewal_info;
 pub(crate) use settings::Settings;
 pub(crate) use upkeep::{INTERVAL, Upkeep};

@@ -3,8 +3,8 @@
 use chrono::TimeDelta;
 use domain::certificates::{ChallengeKind, Delay, registered_domain};
 use instant_acme::{
-    Account, AuthorizationStatus, ChallengeStatus, ChallengeType, Identifier, NewOrder, Order, OrderStatus,
-    RetryPolicy,
+    Account, AuthorizationStatus, ChallengeStatus, ChallengeType, Error, Identifier, NewOrder, Order,
+    OrderStatus, RetryPolicy,
 };
 use rcgen::{CertificateParams, DistinguishedName, KeyPair, PKCS_ECDSA_P256_SHA256};
 use std::time::Duration;
@@ -13,7 +13,7 @@ use store::certificates::{self, DueCertificate, Lease};
 
 use super::authorities::ConfiguredAuthority;
 use super::chain::{self, ChainFacts};
-use super::failure::{AttemptError, Remedy, words};
+use super::failure::{AttemptError, Remedy, refuses_replacement, words};
 use super::issuer::Issuing;
 
 /// The purpose for which keys of certificates are sealed. The edges open them.
@@ -125,12 +125,7 @@ async fn begin(
     let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256)
         .map_err(|error| AttemptError::Internal(error.into()))?;
     let sealed_key = state.master_key.seal(KEY_PURPOSE, state.rng.bytes(), &key.serialize_der());
-    let identifiers = [Identifier::Dns(due.name.clone())];
-    let mut new_order = NewOrder::new(&identifiers);
-    if let Some(profile) = &at.profile {
-        new_order = new_order.profile(profile);
-    }
-    let order = account.new_order(&new_order).await?;
+    let order = send(at, account, due).await?;
     let mut conn = store::acquire(&state.db).await?;
     let stored =
         certificates::update_order(&mut conn, lease, &at.directory_url, order.url(), &sealed_key).await?;
@@ -141,6 +136,24 @@ async fn begin(
     due.order_url = Some(order.url().to_owned());
     due.order_sealed_key = Some(sealed_key);
     Ok(Ok(order))
+}
+
+/// Sends an order. A renewal names the certificate that it replaces, if that is from the same authority.
+async fn send(at: &ConfiguredAuthority, account: &Account, due: &DueCertificate) -> Result<Order, Error> {
+    let identifiers = [Identifier::Dns(due.name.clone())];
+    let new_order = || {
+        let order = NewOrder::new(&identifiers);
+        at.profile.iter().fold(order, |order, profile| order.profile(profile))
+    };
+    let is_own = due.issuer_directory.as_ref() == Some(&at.directory_url);
+    let replaced = due.chain.as_deref().filter(|_| is_own).and_then(chain::identifier);
+    if let Some(replaced) = replaced {
+        match account.new_order(&new_order().replaces(replaced)).await {
+            Err(error) if refuses_replacement(&error) => {}
+            sent => return sent,
+        }
+    }
+    account.new_order(&new_order()).await
 }
 
 /// Counts an order against the limits, unless one is exhausted.

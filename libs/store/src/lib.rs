@@ -40,8 +40,8 @@ pub use db::{
 };
 pub use error::Error;
 pub use hosting::{
-    acme, assets, certificates, deploys, domains, served_files, site_addresses, subdomain_names, subdomains,
-    tls_certificates, uploads,
+    acme, assets, certificates, deploys, domains, renewal_info, served_files, site_addresses,
+    subdomain_names, subdomains, tls_certificates, uploads,
 };
 pub use list_filter::{ListFilter, ListPage};
 pub use mail::{mails, notifications, recipients};

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use serde::Deserialize;
+use sha2::{Digest as _, Sha256};
 
 use crate::retries;
 
@@ -110,6 +111,15 @@ pub fn renew_at(
     };
     let length = (end - start).to_std().unwrap_or_default().mul_f64(fraction.clamp(0.0, 1.0));
     (start + length).min(not_after)
+}
+
+/// Returns a number in 0..1 that is the same each time for one certificate and spread evenly over all of them. So a suggested
+/// window that is read again gives the same moment.
+#[must_use]
+pub fn fraction_of(identifier: &str) -> f64 {
+    let digest = Sha256::digest(identifier);
+    let bits = digest.iter().take(4).fold(0_u32, |bits, byte| bits << 8 | u32::from(*byte));
+    f64::from(bits) / 2_f64.powi(32)
 }
 
 /// A configured certificate authority.

@@ -29,6 +29,8 @@ pub struct DueCertificate {
     /// Failures since the last success.
     pub failed_attempts: i32,
     pub failing_since: Option<DateTime<Utc>>,
+    /// The authority that issued the certificate to renew.
+    pub issuer_directory: Option<String>,
     /// The authority of the order under way.
     pub order_directory: Option<String>,
     /// The order under way.
@@ -131,7 +133,8 @@ pub async fn claim_due(
          where name in (select name from certificates
                         where next_attempt_at <= $2 and (leased_until is null or leased_until <= $2)
                         order by next_attempt_at limit $4 for update skip locked)
-         returning name, chain, failed_attempts, failing_since, order_directory, order_url, order_sealed_key",
+         returning name, chain, failed_attempts, failing_since, issuer_directory, order_directory,
+                   order_url, order_sealed_key",
         lease_id,
         now,
         leased_until,
@@ -194,7 +197,7 @@ pub async fn complete_order(
         "update certificates set chain = $3, sealed_key = $4, issuer = $5, not_before = $6, not_after = $7,
              renew_at = $8, next_attempt_at = $8, failed_attempts = 0, failing_since = null, error_code = null,
              error = null, order_directory = null, order_url = null, order_sealed_key = null, lease_id = null,
-             leased_until = null, expiry_mailed_at = null
+             leased_until = null, expiry_mailed_at = null, issuer_directory = $9, renewal_info_due_at = $10
          where name = $1 and lease_id = $2",
         lease.name,
         lease.id,
@@ -204,6 +207,8 @@ pub async fn complete_order(
         issued.not_before,
         issued.not_after,
         issued.renew_at,
+        directory_url,
+        now,
     )
     .execute(&mut *conn)
     .await?;
@@ -230,7 +235,7 @@ pub async fn insert_from_files(
          on conflict (name) do update set chain = $2, sealed_key = $3, issuer = $4, not_before = $5, not_after = $6,
              renew_at = null, next_attempt_at = null, failed_attempts = 0, failing_since = null, error_code = null,
              error = null, order_directory = null, order_url = null, order_sealed_key = null, lease_id = null,
-             leased_until = null
+             leased_until = null, issuer_directory = null, renewal_info_due_at = null
          where c.chain is distinct from $2",
         name,
         issued.chain,

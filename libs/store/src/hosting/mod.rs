@@ -5,6 +5,7 @@ pub mod assets;
 pub mod certificates;
 pub mod deploys;
 pub mod domains;
+pub mod renewal_info;
 pub mod served_files;
 pub mod site_addresses;
 pub mod subdomain_names;

@@ -82,3 +82,12 @@ fn each_failure_moves_on_to_the_next_kind_of_challenge() {
     assert_eq!(ChallengeKind::of_attempt(&both[..1], 3), Some(both[0]));
     assert_eq!(ChallengeKind::of_attempt(&[], 0), None);
 }
+
+#[test]
+fn the_moment_in_a_window_is_stable_for_one_certificate_and_spread_over_all() {
+    assert!((fraction_of("a.b") - fraction_of("a.b")).abs() < f64::EPSILON);
+    let fractions: Vec<f64> = (0..1_000).map(|serial| fraction_of(&format!("key.{serial}"))).collect();
+    assert!(fractions.iter().all(|fraction| (0.0..1.0).contains(fraction)));
+    let early = fractions.iter().filter(|fraction| **fraction < 0.5).count();
+    assert!((400..600).contains(&early), "{early} of 1,000 in the first half");
+}
