@@ -14,12 +14,14 @@ pub(crate) struct PageRequest<'a> {
     pub(crate) query: &'a str,
     /// GET rather than HEAD: the visitor sees the page, so it counts as a view.
     pub(crate) is_get: bool,
+    /// Over https. Only then a response has `Strict-Transport-Security` (RFC 6797, 7.2).
+    pub(crate) is_secure: bool,
 }
 
 impl<'a> PageRequest<'a> {
     /// Reads a request parsed by hyper; `None` for other methods, for an ambiguous host, and for
     /// the challenge of a certificate authority.
-    pub(crate) fn new<B>(request: &'a Request<B>) -> Option<Self> {
+    pub(crate) fn new<B>(request: &'a Request<B>, is_secure: bool) -> Option<Self> {
         let (method, uri) = (request.method(), request.uri());
         let is_get = *method == Method::GET;
         if !is_get && *method != Method::HEAD {
@@ -29,6 +31,6 @@ impl<'a> PageRequest<'a> {
             return None;
         }
         let host = raw_host(request.version(), request.headers(), uri)?;
-        Some(Self { host, path: uri.path(), query: uri.query().unwrap_or_default(), is_get })
+        Some(Self { host, path: uri.path(), query: uri.query().unwrap_or_default(), is_get, is_secure })
     }
 }

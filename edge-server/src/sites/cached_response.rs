@@ -18,6 +18,8 @@ pub(crate) struct CachedResponse<'a> {
     pub(super) etag: Option<&'a HeaderValue>,
     pub(super) cache_status: Option<CacheStatus>,
     pub(super) content_encoding: Option<&'a HeaderValue>,
+    /// The value of `Strict-Transport-Security`.
+    pub(super) hsts: Option<&'a str>,
     /// `None` for a 304.
     pub(super) body: Option<&'a Bytes>,
 }
@@ -29,7 +31,7 @@ impl<'a> CachedResponse<'a> {
         content_encoding: Option<&'a HeaderValue>,
         body: &'a Bytes,
     ) -> Self {
-        Self { template, etag: None, cache_status: None, content_encoding, body: Some(body) }
+        Self { template, etag: None, cache_status: None, content_encoding, hsts: None, body: Some(body) }
     }
 
     /// Returns the response with a file. Without `sent` it is a 304.
@@ -40,7 +42,7 @@ impl<'a> CachedResponse<'a> {
     ) -> Self {
         let content_encoding = sent.and_then(|sent| sent.coding.as_ref());
         let body = sent.map(|sent| &sent.body);
-        Self { template, etag: Some(etag), cache_status: None, content_encoding, body }
+        Self { template, etag: Some(etag), cache_status: None, content_encoding, hsts: None, body }
     }
 
     /// Returns the body, also for a HEAD request.
@@ -64,6 +66,9 @@ impl<'a> CachedResponse<'a> {
         if let Some(coding) = self.content_encoding {
             put(&[b"content-encoding: ", coding.as_bytes(), b"\r\n"]);
         }
+        if let Some(hsts) = self.hsts {
+            put(&[b"strict-transport-security: ", hsts.as_bytes(), b"\r\n"]);
+        }
         if let Some(body) = self.body {
             put(&[b"content-length: ", itoa::Buffer::new().format(body.len()).as_bytes(), b"\r\n"]);
         }
@@ -80,6 +85,9 @@ impl<'a> CachedResponse<'a> {
         }
         if let Some(status) = self.cache_status.filter(|status| *status != CacheStatus::Hit) {
             headers.insert(&X_CACHE, HeaderValue::from_static(status.as_str()));
+        }
+        if let Some(Ok(hsts)) = self.hsts.map(HeaderValue::from_str) {
+            headers.insert(header::STRICT_TRANSPORT_SECURITY, hsts);
         }
         headers.insert(&X_REQUEST_ID, request_id);
         let mut response = Response::new(Full::new(self.body.cloned().unwrap_or_default()));

@@ -33,12 +33,38 @@ use crate::request_id::request_id;
 use crate::state::EdgeState;
 
 /// A page or file that was found for a request, with its body in memory. Its status is 200.
-pub(crate) enum Found {
+pub(crate) struct Found {
+    content: FoundContent,
+    /// The value of `Strict-Transport-Security`, if the request came over https.
+    hsts: Option<Arc<str>>,
+}
+
+enum FoundContent {
     Page(FoundPage),
     File(FoundFile),
 }
 
+impl From<FoundPage> for Found {
+    fn from(page: FoundPage) -> Self {
+        Self { content: FoundContent::Page(page), hsts: None }
+    }
+}
+
+impl From<FoundFile> for Found {
+    fn from(file: FoundFile) -> Self {
+        Self { content: FoundContent::File(file), hsts: None }
+    }
+}
+
 impl Found {
+    /// Adds the policy of the site for requests over https.
+    fn for_request(mut self, site: &Site, request: &PageRequest<'_>) -> Self {
+        if request.is_secure {
+            self.hsts.clone_from(&site.hsts);
+        }
+        self
+    }
+
     /// Returns the response, or a 304 if the client has a body with an ETag that `is_known`. Counts a view of a page if the
     /// request is a GET.
     pub(crate) fn respond(
@@ -48,10 +74,11 @@ impl Found {
         accepted: Accepted,
         is_known: impl Fn(&HeaderValue) -> bool,
     ) -> CachedResponse<'_> {
-        match self {
-            Self::Page(page) => state.page_responder.respond(page, is_get, accepted, is_known),
-            Self::File(file) => file.respond(is_known),
-        }
+        let response = match &self.content {
+            FoundContent::Page(page) => state.page_responder.respond(page, is_get, accepted, is_known),
+            FoundContent::File(file) => file.respond(is_known),
+        };
+        CachedResponse { hsts: self.hsts.as_deref(), ..response }
     }
 }
 
@@ -74,16 +101,15 @@ pub(crate) fn find_cached(
     }
     let cached = state.answers.peek(site, request.path, now)?;
     let (is_claimed, headers) = (site.claimed, cached.headers);
-    match cached.answer {
-        Answer::Page(page) => {
-            Some(Found::Page(FoundPage { page, is_claimed, headers, cache_status: CacheStatus::Hit }))
-        }
+    let found: Found = match cached.answer {
+        Answer::Page(page) => FoundPage { page, is_claimed, headers, cache_status: CacheStatus::Hit }.into(),
         Answer::File(file) if cached.status == 200 => {
             let body = state.file_bodies.peek(&file, accepted, now)?;
-            Some(Found::File(FoundFile { file, headers, body }))
+            FoundFile { file, headers, body }.into()
         }
-        _ => None,
-    }
+        _ => return None,
+    };
+    Some(found.for_request(site, request))
 }
 
 /// Returns the page or file for a request, loading it if necessary. `None` if the response is anything but a page with the
@@ -98,14 +124,15 @@ pub(crate) async fn find(state: &EdgeState, request: &PageRequest<'_>, accepted:
     if site.value.moved_to.is_some() {
         return None;
     }
-    match find_answer(state, &site, &path, request.query).await.ok()? {
-        FoundAnswer::Page(page, 200) => Some(Found::Page(page)),
+    let found: Found = match find_answer(state, &site, &path, request.query).await.ok()? {
+        FoundAnswer::Page(page, 200) => page.into(),
         FoundAnswer::File(file, 200, headers) => {
             let body = state.file_bodies.find_small(&file, accepted).await?;
-            Some(Found::File(FoundFile { file, headers, body }))
+            FoundFile { file, headers, body }.into()
         }
-        _ => None,
-    }
+        _ => return None,
+    };
+    Some(found.for_request(&site.value, request))
 }
 
 /// Returns the response to a request that hyper has parsed, if its page or file is cached.

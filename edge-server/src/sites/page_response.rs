@@ -94,6 +94,7 @@ impl PageResponder {
             etag: Some(&encoded.etag),
             cache_status: Some(found.cache_status),
             content_encoding: encoded.coding.as_ref(),
+            hsts: None,
             body: Some(&encoded.body),
         }
     }

@@ -49,7 +49,7 @@ pub(crate) async fn show(
         Ok(page) => page,
         Err(Busy) => return busy(),
     };
-    let found = Found::Page(found);
+    let found = Found::from(found);
     let mut response = respond(&state, &found, method == Method::GET, &headers).map(Body::new);
     response.headers_mut().insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(SANDBOX));
     response

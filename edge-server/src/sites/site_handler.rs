@@ -88,7 +88,7 @@ async fn read(state: &EdgeState, host: SiteHost<'_>, request: &Parts) -> Result<
     match find_answer(state, &site, &path, request.uri.query().unwrap_or_default()).await? {
         FoundAnswer::Page(page, 404) => Ok(not_found_with(state, &page, request)),
         FoundAnswer::Page(page, _) => {
-            Ok(respond(state, &Found::Page(page), is_get, &request.headers).map(Body::new))
+            Ok(respond(state, &Found::from(page), is_get, &request.headers).map(Body::new))
         }
         FoundAnswer::File(file, 200, headers) => Ok(with_file(state, file, headers, request).await),
         FoundAnswer::File(file, _, headers) => {
@@ -115,7 +115,7 @@ async fn with_file(
     let Some(body) = body else {
         return site_files::respond(&state.file_bodies, &file, headers.as_deref(), request).await;
     };
-    let found = Found::File(FoundFile { file, headers, body });
+    let found = Found::from(FoundFile { file, headers, body });
     respond(state, &found, is_get, &request.headers).map(Body::new)
 }
 

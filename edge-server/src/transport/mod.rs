@@ -12,4 +12,5 @@ mod min_rate_body;
 mod proxy_protocol;
 pub(crate) mod router;
 mod service;
+mod strict_transport;
 mod tracked_body;

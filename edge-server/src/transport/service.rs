@@ -24,6 +24,7 @@ use super::connections::Connection;
 use super::fast_path;
 use super::min_rate_body::MinRateBody;
 use super::router::HostRouter;
+use super::strict_transport::CustomDomain;
 use super::tracked_body::TrackedBody;
 use crate::forms;
 use crate::page_request::PageRequest;
@@ -136,7 +137,7 @@ impl Service<Request<Incoming>> for EdgeService {
         // A request with a body is never one for a page.
         if !self.security.redirects()
             && request.body().is_end_stream()
-            && let Some(page) = PageRequest::new(&request)
+            && let Some(page) = PageRequest::new(&request, self.security.certificate().is_some())
             && let Some(response) = self.answer_cached(&page, headers)
         {
             let response = if is_head { remove_body(response) } else { response };
@@ -149,15 +150,21 @@ impl Service<Request<Incoming>> for EdgeService {
         let router = self.router.clone();
         let https = if self.security.redirects() { HttpsAddress::of(&self.state, &request) } else { None };
         let https = https.map(|https| (https, self.state.clone()));
+        let is_secure = self.security.certificate().is_some();
+        let domain = if is_secure { CustomDomain::of(&self.state, &request) } else { None };
+        let domain = domain.map(|domain| (domain, self.state.clone()));
         Either::Right(Box::pin(async move {
             let redirect = match https {
                 Some((https, state)) => https.redirect(&state).await,
                 None => None,
             };
-            let response = match redirect {
+            let mut response = match redirect {
                 Some(redirect) => redirect,
                 None => router.route(request).await,
             };
+            if let Some((domain, state)) = domain {
+                domain.set_policy(&state, response.headers_mut()).await;
+            }
             let response = if is_head { remove_body(response) } else { response };
             Ok(response.map(|body| EitherBody::Right(TrackedBody::new(body, &active))))
         }))

@@ -6,7 +6,8 @@ use http::StatusCode;
 use crate::fixtures::Account;
 use crate::harness::Edge;
 
-async fn add(edge: &Edge, site: &Account<'_>, domain: &str, dns_status: &str) {
+/// Adds a domain that shows a site.
+pub(crate) async fn add(edge: &Edge, site: &Account<'_>, domain: &str, dns_status: &str) {
     edge.run(&format!(
         "insert into domains (id, account_id, subdomain_id, domain, dns_status, verified_at, challenge, created_at)
          values (gen_random_uuid(), '{}', '{}', '{domain}', '{dns_status}',

@@ -24,6 +24,7 @@ mod forms;
 mod group_insert;
 mod harness;
 mod hosts;
+mod hsts;
 mod idempotency;
 mod isolation;
 mod kept_files;

@@ -39,8 +39,9 @@ pub(super) struct SimpleRequest<'a> {
 }
 
 impl SimpleRequest<'_> {
-    pub(super) fn page_request(&self) -> PageRequest<'_> {
-        PageRequest { host: self.host, path: self.path, query: self.query, is_get: self.is_get }
+    pub(super) fn page_request(&self, is_secure: bool) -> PageRequest<'_> {
+        let Self { host, path, query, is_get, .. } = *self;
+        PageRequest { host, path, query, is_get, is_secure }
     }
 }
 

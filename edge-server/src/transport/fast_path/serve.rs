@@ -12,7 +12,7 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use super::handoff::Handoff;
 use super::request_head::{self, ParsedHead, SimpleRequest};
 use super::response_batch::{DateCache, ResponseBatch, ResponseMeta};
-use super::watch::Watch;
+use super::watch::{READ_BYTES, Watch};
 use crate::etag;
 use crate::forms;
 use crate::forms::pages::cached_page::CachedFormPage;
@@ -24,8 +24,6 @@ use crate::state::EdgeState;
 use crate::tls::ServedCertificate;
 use crate::transport::connections::Connection;
 
-/// Size of the read buffer; hyper starts with the same.
-const READ_BYTES: usize = 8 * 1024;
 /// Reads after which an incomplete head is left to hyper. Every read parses the head again from its start.
 const READS_MAX: usize = 4;
 
@@ -46,7 +44,7 @@ pub(in crate::transport) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
     let (batch, date) = (ResponseBatch::default(), DateCache::default());
     let mut fast_path = FastPath { state, cache, connection, certificate, batch, date };
     let mut watch = Watch { connection, waker: None };
-    let mut unread = Vec::with_capacity(READ_BYTES);
+    let mut unread = Vec::new();
     let (mut reads, mut has_answered) = (0, false);
     loop {
         let (answered, next) = fast_path.answer_cached(&unread);
@@ -58,7 +56,10 @@ pub(in crate::transport) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
         match next {
             Next::Answer => continue,
             Next::LookUp => {
-                let answered = watch.unless_aborted(pin!(fast_path.answer_next(&unread))).await?;
+                // Boxed, so that an idle connection has no memory for a lookup.
+                let mut lookup = Box::pin(fast_path.answer_next(&unread));
+                let answered = watch.unless_aborted(lookup.as_mut()).await?;
+                drop(lookup);
                 let Some(answered) = answered else { return Some(Handoff::new(unread, has_answered)) };
                 unread.drain(..answered);
             }
@@ -69,11 +70,12 @@ pub(in crate::transport) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
                     None | Some(Ok(0)) if !unread.is_empty() => {
                         return Some(Handoff::new(unread, has_answered));
                     }
-                    None => {
-                        let _already_closed = stream.shutdown().await;
+                    None | Some(Ok(0)) => {
+                        // A TLS client that reads nothing must not keep the connection open.
+                        let _already_closed = watch.unless_aborted(pin!(stream.shutdown())).await;
                         return None;
                     }
-                    Some(Ok(0) | Err(_)) => return None,
+                    Some(Err(_)) => return None,
                     Some(Ok(_)) => {}
                 }
             }
@@ -127,7 +129,7 @@ impl FastPath<'_> {
     }
 
     fn find_cached(&mut self, request: &SimpleRequest<'_>, now: Instant) -> Option<Found> {
-        let page = request.page_request();
+        let page = request.page_request(self.certificate.is_some());
         if let Some(form) = forms::page_lookup::find_cached(self.state, &page, request.accept_language, now) {
             return Some(Found::Form(form));
         }
@@ -140,7 +142,7 @@ impl FastPath<'_> {
     async fn answer_next(&mut self, unread: &[u8]) -> Option<usize> {
         let ParsedHead::Simple(request, len) = request_head::parse(unread) else { return None };
         let _active = self.connection.begin_response();
-        let page = request.page_request();
+        let page = request.page_request(self.certificate.is_some());
         let found = match forms::page_lookup::find(self.state, &page, request.accept_language).await {
             Some(form) => Found::Form(form),
             None => {

@@ -1,5 +1,7 @@
 //! Subdomains, under which sites are served.
 
+use std::sync::Arc;
+
 use chrono::{DateTime, Utc};
 use domain::static_sites::SiteRules;
 use sqlx::{query, query_as};
@@ -25,6 +27,8 @@ pub struct Site {
     pub suspended: bool,
     /// Its current name, if it was found by a former one.
     pub moved_to: Option<String>,
+    /// The value of `Strict-Transport-Security`, if it was found by a custom domain that asks for it.
+    pub hsts: Option<Arc<str>>,
     /// Whether this is a preview, which serves only the files of its deploy.
     pub is_preview: bool,
     /// The deploy that it serves its files from.
@@ -49,6 +53,7 @@ pub struct StoredSite {
     pub(crate) claimed: bool,
     pub(crate) suspended: bool,
     pub(crate) moved_to: Option<String>,
+    pub(crate) hsts: Option<String>,
     pub(crate) is_preview: bool,
     pub(crate) deploy_id: Option<Uuid>,
     pub(crate) rules: Option<String>,
@@ -63,7 +68,7 @@ impl StoredSite {
     /// Returns the site with parsed rules.
     pub fn parse(self) -> Site {
         let rules_bytes = self.rules_bytes();
-        let Self { subdomain_id, claimed, suspended, moved_to, is_preview, deploy_id, rules } = self;
+        let Self { subdomain_id, claimed, suspended, moved_to, hsts, is_preview, deploy_id, rules } = self;
         let rules = rules.map(|text| serde_json::from_str(&text)).transpose();
         // Files are served all the same: an earlier version may have accepted a rule that this one does not.
         let rules = rules.unwrap_or_else(|error| {
@@ -75,6 +80,7 @@ impl StoredSite {
             claimed,
             suspended,
             moved_to,
+            hsts: hsts.map(Arc::from),
             is_preview,
             deploy_id,
             rules: rules.unwrap_or_default(),
@@ -131,7 +137,7 @@ pub async fn find_site_by_name(
     let site = query_as!(
         StoredSite,
         r#"select s.id as subdomain_id, a.claimed_at is not null as "claimed!", false as "is_preview!",
-                  a.suspended_at is not null as "suspended!", nullif(s.name, $1) as moved_to,
+                  a.suspended_at is not null as "suspended!", nullif(s.name, $1) as moved_to, null::text as hsts,
                   d.id as "deploy_id?", d.rules::text as rules
            from subdomains s join accounts a on a.id = s.account_id
            left join served_deploys v on v.subdomain_id = s.id left join deploys d on d.id = v.deploy_id

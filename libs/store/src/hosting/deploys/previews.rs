@@ -259,7 +259,7 @@ pub async fn find_site(
     let site = query_as!(
         StoredSite,
         r#"select s.id as subdomain_id, false as "claimed!", true as "is_preview!", a.suspended_at is not null as "suspended!",
-                  null::text as moved_to, d.id as "deploy_id?", d.rules::text as rules
+                  null::text as moved_to, null::text as hsts, d.id as "deploy_id?", d.rules::text as rules
            from deploys d join subdomains s on s.id = d.subdomain_id join accounts a on a.id = d.account_id
            where d.preview_token = $1 and s.name = $2 and d.status = 'preview' and d.preview_expires_at > $3"#,
         token,

@@ -1,7 +1,8 @@
 //! Which domains are served. They are for a week after everything last stood ([`domain::domains::SERVED_FOR`]); the row that
 //! holds the domain is the only one with a time.
 
-use sqlx::{query_as, query_scalar};
+use domain::domains::strict_transport_security;
+use sqlx::{query, query_scalar};
 
 use crate::subdomains::StoredSite;
 use crate::{Conn, Error};
@@ -21,14 +22,12 @@ pub async fn is_verified(conn: &mut Conn, host: &str) -> Result<bool, Error> {
 /// Returns the site of a served domain, and the served domain that it redirects to. Takes no account, because visitors have
 /// none.
 pub async fn find_site_by_domain(conn: &mut Conn, domain: &str) -> Result<Option<StoredSite>, Error> {
-    let site = query_as!(
-        StoredSite,
-        r#"select d.subdomain_id, a.claimed_at is not null as "claimed!", false as "is_preview!",
-                  a.suspended_at is not null as "suspended!",
+    let site = query!(
+        r#"select d.subdomain_id, a.claimed_at is not null as "claimed!", a.suspended_at is not null as "suspended!",
                   (select r.domain from domains r
                    where r.id = d.redirect_to and r.account_id = d.account_id
                      and r.verified_at > now() - interval '7 days') as moved_to,
-                  p.id as "deploy_id?", p.rules::text as rules
+                  d.hsts_max_age, d.hsts_include_subdomains, p.id as "deploy_id?", p.rules::text as rules
            from domains d join accounts a on a.id = d.account_id
            left join served_deploys v on v.subdomain_id = d.subdomain_id left join deploys p on p.id = v.deploy_id
            where d.domain = $1 and d.verified_at > now() - interval '7 days'"#,
@@ -36,5 +35,14 @@ pub async fn find_site_by_domain(conn: &mut Conn, domain: &str) -> Result<Option
     )
     .fetch_optional(conn)
     .await?;
-    Ok(site)
+    Ok(site.map(|row| StoredSite {
+        subdomain_id: row.subdomain_id,
+        claimed: row.claimed,
+        suspended: row.suspended,
+        moved_to: row.moved_to,
+        hsts: row.hsts_max_age.map(|max_age| strict_transport_security(max_age, row.hsts_include_subdomains)),
+        is_preview: false,
+        deploy_id: row.deploy_id,
+        rules: row.rules,
+    }))
 }
