@@ -118,7 +118,7 @@ impl EdgeState {
             )?,
             results: ResultCache::new(),
             tls: TlsTermination::new(config, lookups.clone(), &clock, &rng)?,
-            challenges: Challenges::new(lookups.clone()),
+            challenges: Challenges::new(lookups.clone(), clock.clone()),
             assets: AssetCache::new(lookups.clone(), &config.cache),
             file_bodies: FileBodyCache::new(blobs.clone(), config.cache.max_file_bytes, compressor),
             blobs,

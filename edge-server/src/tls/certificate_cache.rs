@@ -9,7 +9,7 @@ use rustls::ServerConfig;
 use service::Clock;
 use store::read_pool::{ReadError, ReadPool};
 
-use super::known_names::KnownNames;
+use super::known_names::{KnownNames, PAGE};
 use super::served_certificate::ServedCertificate;
 use crate::config::{Cache, weight};
 
@@ -74,10 +74,16 @@ impl CertificateCache {
         }
     }
 
-    /// Reads the names that have a certificate, so that handshakes for other names need no query.
+    /// Reads the names that have a certificate if that is due, so that handshakes for other names need no query.
     pub(super) async fn load_names(&self) -> Result<(), ReadError> {
-        let list = async |conn: &mut store::Conn| store::tls_certificates::list_certificate_names(conn).await;
-        self.known_names.load(async { self.lookups.query(list).await }).await
+        let limit = i64::try_from(PAGE).unwrap_or(i64::MAX);
+        let page = |after: String| async move {
+            let list = async |conn: &mut store::Conn| {
+                store::tls_certificates::list_certificate_names(conn, &after, limit).await
+            };
+            self.lookups.query(list).await
+        };
+        self.known_names.load_if_due(Instant::now(), page).await
     }
 
     /// Marks a certificate stale: it is read again before its next use.

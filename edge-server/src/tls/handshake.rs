@@ -4,21 +4,45 @@ use std::sync::Arc;
 
 use rustls::ServerConfig;
 use rustls::server::{Acceptor, ClientHello};
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_rustls::server::TlsStream;
 use tokio_rustls::{LazyConfigAcceptor, StartHandshake};
 
-use super::alerts::Alert;
 use super::alpn_challenge;
 use super::served_certificate::ServedCertificate;
 use super::server_name::certificate_name;
 use super::termination::TlsTermination;
 use crate::state::EdgeState;
 
+/// The description of a fatal alert (RFC 8446, 6.2) that ends a handshake before rustls has taken it over. rustls would answer
+/// an unknown name with `access_denied`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+enum Alert {
+    /// The certificate can't be looked up.
+    InternalError = 80,
+    /// There is no certificate of this name.
+    UnrecognizedName = 112,
+}
+
+impl Alert {
+    /// Returns the record: the content type alert, the version that all clients accept, the length, and the level fatal.
+    fn record(self) -> [u8; 7] {
+        [21, 3, 3, 0, 2, 2, self as u8]
+    }
+
+    /// Sends the alert and closes the connection.
+    async fn send(self, stream: &mut (impl AsyncWrite + Unpin)) {
+        if stream.write_all(&self.record()).await.is_ok() {
+            let _already_closed = stream.shutdown().await;
+        }
+    }
+}
+
 /// A TLS connection and the certificate that its client accepted.
 pub(crate) struct Accepted {
-    pub(crate) stream: TlsStream<TcpStream>,
+    pub(crate) stream: Box<TlsStream<TcpStream>>,
     pub(crate) certificate: Arc<ServedCertificate>,
 }
 
@@ -44,29 +68,38 @@ pub(crate) async fn accept(tls: &TlsTermination, state: &EdgeState, stream: TcpS
         let acceptor = LazyConfigAcceptor::new(Acceptor::default(), stream);
         let start = acceptor.await.map_err(log_failure).ok()?;
         // Only from here on: a client that sends its hello slowly keeps no other one waiting.
-        let _permit = tls.handshakes.acquire().await;
-        let asked = Asked::new(&start.client_hello());
-        if asked.is_challenge {
-            answer_challenge(tls, state, start, asked.server_name.as_deref()).await;
-            return None;
-        }
-        let found = match certificate_name(&state.addresses, asked.server_name.as_deref()) {
-            Some(name) => tls.find_certificate(&name).await,
-            None => Ok(None),
-        };
-        match found {
-            Ok(Some(certificate)) => {
-                let stream = finish(start, Arc::clone(&certificate.config)).await?;
-                Some(Accepted { stream, certificate })
-            }
-            Ok(None) => reject(start, Alert::UnrecognizedName).await,
-            Err(error) => {
-                tracing::debug!(%error, "a certificate can't be looked up");
-                reject(start, Alert::InternalError).await
-            }
-        }
+        let slot = tls.handshakes.acquire().await;
+        slot.run(answer(tls, state, start)).await.flatten()
     };
     tokio::time::timeout(tls.handshake_timeout, handshake).await.ok().flatten()
+}
+
+/// Answers a hello, and completes its handshake if there is a certificate of its name.
+async fn answer(
+    tls: &TlsTermination,
+    state: &EdgeState,
+    start: StartHandshake<TcpStream>,
+) -> Option<Accepted> {
+    let asked = Asked::new(&start.client_hello());
+    if asked.is_challenge {
+        answer_challenge(tls, state, start, asked.server_name.as_deref()).await;
+        return None;
+    }
+    let found = match certificate_name(&state.addresses, asked.server_name.as_deref()) {
+        Some(name) => tls.find_certificate(&name).await,
+        None => Ok(None),
+    };
+    match found {
+        Ok(Some(certificate)) => {
+            let stream = finish(start, Arc::clone(&certificate.config)).await?;
+            Some(Accepted { stream, certificate })
+        }
+        Ok(None) => reject(start, Alert::UnrecognizedName).await,
+        Err(error) => {
+            tracing::debug!(%error, "a certificate can't be looked up");
+            reject(start, Alert::InternalError).await
+        }
+    }
 }
 
 /// Answers a TLS-ALPN-01 challenge and closes the connection.
@@ -79,7 +112,7 @@ async fn answer_challenge(
     let Some(host) = host.filter(|host| certificate_name(&state.addresses, Some(host)).is_some()) else {
         return drop(reject(start, Alert::UnrecognizedName).await);
     };
-    let config = match state.challenges.find_alpn(host, state.clock.now()).await {
+    let config = match state.challenges.find_alpn(host).await {
         Ok(Some(key_authorization)) => alpn_challenge::server_config(&tls.template, host, &key_authorization),
         Ok(None) => return drop(reject(start, Alert::UnrecognizedName).await),
         Err(error) => Err(error.into()),
@@ -97,8 +130,11 @@ async fn answer_challenge(
     }
 }
 
-async fn finish(start: StartHandshake<TcpStream>, config: Arc<ServerConfig>) -> Option<TlsStream<TcpStream>> {
-    start.into_stream(config).await.map_err(log_failure).ok()
+async fn finish(
+    start: StartHandshake<TcpStream>,
+    config: Arc<ServerConfig>,
+) -> Option<Box<TlsStream<TcpStream>>> {
+    start.into_stream(config).await.map(Box::new).map_err(log_failure).ok()
 }
 
 async fn reject(mut start: StartHandshake<TcpStream>, alert: Alert) -> Option<Accepted> {

@@ -4,6 +4,14 @@
 use std::collections::HashSet;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Age from which the list is read again, to shed deleted names. New names don't wait for it: the outbox delivers their
+/// signal to Redis at least once, and an edge that loses Redis notices within three seconds and clears the list. Only a
+/// Redis that splits in two could lose a signal unnoticed, and hide a new name for this long.
+const RELOAD_AFTER: Duration = Duration::from_secs(10 * 60);
+/// Names of one query, so that none takes long enough to look like an outage.
+pub(super) const PAGE: usize = 10_000;
 
 /// Digests of the names, once they are loaded.
 #[derive(Default)]
@@ -16,61 +24,98 @@ pub(super) struct KnownNames {
 #[derive(Default)]
 struct Names {
     /// `None` while the list is unknown: then no name is excluded.
-    digests: Option<HashSet<u64>>,
-    /// Names that signals have added during a load, which may have missed them.
-    added: Vec<u64>,
+    list: Option<List>,
+    /// Names that signals have added during a load, which may have missed them. `None` while there is no load.
+    added: Option<Vec<u64>>,
     /// Counts the times that the list was cleared, so that no load from before is stored.
     epoch: u64,
     /// No signals arrive, so a list would soon be out of date.
     is_paused: bool,
 }
 
+struct List {
+    digests: HashSet<u64>,
+    loaded_at: Instant,
+}
+
+impl Names {
+    fn is_due(&self, now: Instant) -> bool {
+        let is_recent = |list: &List| now.saturating_duration_since(list.loaded_at) < RELOAD_AFTER;
+        !self.is_paused && !self.list.as_ref().is_some_and(is_recent)
+    }
+}
+
 impl KnownNames {
     /// Returns whether a name has no certificate for sure.
     pub(super) fn excludes(&self, name: &str) -> bool {
         let digest = self.hasher.hash_one(name);
-        self.lock().digests.as_ref().is_some_and(|digests| !digests.contains(&digest))
+        self.lock().list.as_ref().is_some_and(|list| !list.digests.contains(&digest))
     }
 
-    /// Replaces the list by what `load` returns, and the names that were added meanwhile.
-    pub(super) async fn load<E>(&self, load: impl Future<Output = Result<Vec<String>, E>>) -> Result<(), E> {
+    /// Replaces the list, if it is due, by all names and those that were added meanwhile. `load_page` returns up to [`PAGE`]
+    /// names in order, from behind a name.
+    pub(super) async fn load_if_due<E, F>(
+        &self,
+        now: Instant,
+        load_page: impl Fn(String) -> F,
+    ) -> Result<(), E>
+    where
+        F: Future<Output = Result<Vec<String>, E>>,
+    {
         let epoch = {
             let mut names = self.lock();
-            names.added.clear();
-            if names.is_paused {
+            if !names.is_due(now) {
                 return Ok(());
             }
+            names.added = Some(Vec::new());
             names.epoch
         };
-        let loaded = load.await?;
-        let mut digests: HashSet<u64> =
-            loaded.iter().map(|name| self.hasher.hash_one(name.as_str())).collect();
+        let loaded = self.load_all(load_page).await;
         let mut names = self.lock();
+        let added = names.added.take();
+        let mut digests = loaded?;
         if names.epoch == epoch {
-            digests.extend(names.added.drain(..));
-            names.digests = Some(digests);
+            digests.extend(added.into_iter().flatten());
+            names.list = Some(List { digests, loaded_at: now });
         }
         Ok(())
+    }
+
+    async fn load_all<E, F>(&self, load_page: impl Fn(String) -> F) -> Result<HashSet<u64>, E>
+    where
+        F: Future<Output = Result<Vec<String>, E>>,
+    {
+        let (mut digests, mut after) = (HashSet::new(), String::new());
+        loop {
+            let page = load_page(after).await?;
+            digests.extend(page.iter().map(|name| self.hasher.hash_one(name.as_str())));
+            match page.into_iter().nth(PAGE - 1) {
+                Some(last) => after = last,
+                None => return Ok(digests),
+            }
+        }
     }
 
     /// Adds a name that may have a certificate now.
     pub(super) fn add(&self, name: &str) {
         let digest = self.hasher.hash_one(name);
         let mut names = self.lock();
-        names.added.push(digest);
-        if let Some(digests) = &mut names.digests {
-            digests.insert(digest);
+        if let Some(added) = &mut names.added {
+            added.push(digest);
+        }
+        if let Some(list) = &mut names.list {
+            list.digests.insert(digest);
         }
     }
 
-    /// Forgets the list: signals were missed.
+    /// Clears the list: signals were missed.
     pub(super) fn clear(&self) {
         let mut names = self.lock();
-        names.digests = None;
+        names.list = None;
         names.epoch += 1;
     }
 
-    /// Forgets the list, and loads no other one while `is_paused`.
+    /// Clears the list, and loads no other one while `is_paused`.
     pub(super) fn pause(&self, is_paused: bool) {
         self.clear();
         self.lock().is_paused = is_paused;
@@ -83,19 +128,25 @@ impl KnownNames {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
     use std::convert::Infallible;
 
     use super::*;
+
+    async fn load(known: &KnownNames, names: &[&str]) {
+        let page = |_| async { Ok::<_, Infallible>(names.iter().map(ToString::to_string).collect()) };
+        known.load_if_due(Instant::now(), page).await.unwrap();
+    }
 
     #[tokio::test]
     async fn excludes_only_names_that_are_not_in_a_complete_list() {
         let known = KnownNames::default();
         assert!(!known.excludes("a.test"), "nothing is loaded yet");
-        let load = async {
+        let page = |_| async {
             known.add("new.test");
             Ok::<_, Infallible>(vec!["a.test".to_owned()])
         };
-        known.load(load).await.unwrap();
+        known.load_if_due(Instant::now(), page).await.unwrap();
         assert_eq!(["a.test", "new.test", "b.test"].map(|name| known.excludes(name)), [false, false, true]);
         known.add("b.test");
         assert!(!known.excludes("b.test"));
@@ -106,17 +157,47 @@ mod tests {
     #[tokio::test]
     async fn a_load_from_before_missed_signals_is_not_stored() {
         let known = KnownNames::default();
-        let load = async {
+        let page = |_| async {
             known.clear();
             Ok::<_, Infallible>(Vec::new())
         };
-        known.load(load).await.unwrap();
+        known.load_if_due(Instant::now(), page).await.unwrap();
         assert!(!known.excludes("a.test"));
-        assert!(known.load(async { Err::<Vec<String>, _>("away") }).await.is_err());
+        let failing = |_| async { Err::<Vec<String>, _>("unavailable") };
+        assert!(known.load_if_due(Instant::now(), failing).await.is_err());
         for (is_paused, is_excluded) in [(true, false), (false, true)] {
             known.pause(is_paused);
-            known.load(async { Ok::<_, Infallible>(Vec::new()) }).await.unwrap();
+            load(&known, &[]).await;
             assert_eq!(known.excludes("a.test"), is_excluded);
         }
+    }
+
+    #[tokio::test]
+    async fn a_hundred_thousand_names_are_read_once_in_pages_and_again_only_to_shed_deleted_ones() {
+        let all: Vec<String> = (0..100_000).map(|number| format!("{number:06}.example.org")).collect();
+        let (known, queries, deleted) = (KnownNames::default(), Cell::new(0), Cell::new(0));
+        let page = |after: String| {
+            queries.set(queries.get() + 1);
+            let from = all.partition_point(|name| *name <= after).max(deleted.get());
+            let names = all[from..].iter().take(PAGE).cloned().collect();
+            std::future::ready(Ok::<_, Infallible>(names))
+        };
+        let start = Instant::now();
+        known.load_if_due(start, page).await.unwrap();
+        assert_eq!(queries.get(), 11, "ten full pages, and one that ends the list");
+        assert!(!all.iter().any(|name| known.excludes(name)) && known.excludes("other.example.org"));
+        deleted.set(1);
+        for second in 1..RELOAD_AFTER.as_secs() {
+            known.load_if_due(start + Duration::from_secs(second), page).await.unwrap();
+        }
+        known.add("new.example.org");
+        assert_eq!(queries.get(), 11);
+        assert!(!known.excludes(&all[0]) && !known.excludes("new.example.org"));
+        known.load_if_due(start + RELOAD_AFTER, page).await.unwrap();
+        assert_eq!(queries.get(), 21);
+        assert!(known.excludes(&all[0]) && !known.excludes(&all[1]), "the deleted name is shed");
+        known.clear();
+        known.load_if_due(start + RELOAD_AFTER, page).await.unwrap();
+        assert_eq!(queries.get(), 31, "after missed signals it is read at once");
     }
 }

@@ -2,11 +2,11 @@
 //!
 //! The job-runner issues certificates; the edge only reads them. A handshake never waits for an order.
 
-mod alerts;
 mod alpn_challenge;
 mod certificate_cache;
 mod challenges;
 mod handshake;
+mod handshake_slots;
 mod https_redirect;
 mod known_names;
 mod name_list;

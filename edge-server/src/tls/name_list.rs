@@ -1,4 +1,4 @@
-//! The periodic read of the names that have a certificate.
+//! The task that keeps the list of names with a certificate.
 
 use std::time::Duration;
 
@@ -6,10 +6,10 @@ use service::{Rounds, Shutdown};
 
 use crate::state::EdgeState;
 
-/// Interval at which the names are read. Signals add new ones at once.
-pub(crate) const INTERVAL: Duration = Duration::from_secs(15);
+/// Interval at which it is checked, in memory, whether the names must be read.
+pub(crate) const INTERVAL: Duration = Duration::from_secs(1);
 
-/// Reads the names with a certificate until shutdown. Without TLS it does nothing.
+/// Reads the names with a certificate when that is due, until shutdown. Without TLS it does nothing.
 pub(crate) async fn load_names(state: EdgeState, rounds: Rounds, shutdown: Shutdown) -> anyhow::Result<()> {
     let Some(tls) = &state.tls else {
         shutdown.requested().await;

@@ -10,9 +10,9 @@ use rustls::server::ProducesTickets;
 use service::config::ExposeSecret;
 use service::{Clock, Rng};
 use store::read_pool::{ReadError, ReadPool};
-use tokio::sync::Semaphore;
 
 use super::certificate_cache::CertificateCache;
+use super::handshake_slots::HandshakeSlots;
 use super::served_certificate::ServedCertificate;
 use super::server_config;
 use super::ticketer::Ticketer;
@@ -24,7 +24,7 @@ pub(crate) struct TlsTermination {
     pub(super) ticketer: Arc<Ticketer>,
     pub(super) master_key: MasterKey,
     pub(super) template: ServerConfig,
-    pub(super) handshakes: Semaphore,
+    pub(super) handshakes: HandshakeSlots,
     pub(super) handshake_timeout: Duration,
 }
 
@@ -54,13 +54,12 @@ impl TlsTermination {
             template.clone(),
             clock.clone(),
         );
-        let max_handshakes = config.tls.max_handshakes.clamp(1, Semaphore::MAX_PERMITS);
         Ok(Some(Self {
             certificates,
             ticketer,
             master_key,
             template,
-            handshakes: Semaphore::new(max_handshakes),
+            handshakes: HandshakeSlots::new(config.tls.max_handshakes),
             handshake_timeout: config.tls.handshake_timeout,
         }))
     }
@@ -73,7 +72,7 @@ impl TlsTermination {
         self.certificates.find(name).await
     }
 
-    /// Reads the names that have a certificate, so that handshakes for other names need no query.
+    /// Reads the names that have a certificate if that is due, so that handshakes for other names need no query.
     pub(super) async fn load_names(&self) -> Result<(), ReadError> {
         self.certificates.load_names().await
     }

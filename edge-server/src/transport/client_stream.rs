@@ -22,7 +22,8 @@ impl ClientStream for TcpStream {
     }
 }
 
-impl ClientStream for TlsStream<TcpStream> {
+/// Boxed, because each function that the stream is passed to would have memory of its own for it, more than a kilobyte.
+impl ClientStream for Box<TlsStream<TcpStream>> {
     type Reader = io::ReadHalf<Self>;
     type Writer = io::WriteHalf<Self>;
 

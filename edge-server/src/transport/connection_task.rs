@@ -87,7 +87,20 @@ pub(super) async fn serve_requests<S: ClientStream>(
     } else {
         Some(Handoff { protocol, ..Handoff::default() })
     };
-    let Some(Handoff { unread, protocol }) = handoff else { return };
+    let Some(handoff) = handoff else { return };
+    // Boxed, so that a connection on the fast path has no memory for hyper.
+    Box::pin(serve_by_hyper(servers, stream, handoff, service, guard)).await;
+}
+
+/// Serves the requests that are left by hyper.
+async fn serve_by_hyper<S: ClientStream>(
+    servers: &Servers,
+    stream: S,
+    handoff: Handoff,
+    service: EdgeService,
+    guard: &ConnectionGuard,
+) {
+    let Handoff { unread, protocol } = handoff;
     let (reader, writer) = stream.into_halves();
     let writer = CountingWriter::new(writer, Arc::clone(&guard.connection));
     let reader = Cursor::new(unread).chain(reader);
@@ -156,4 +169,25 @@ pub(super) fn set_socket_options(stream: &TcpStream) {
     let socket = SockRef::from(stream);
     let _best_effort = socket.set_tcp_user_timeout(Some(UNACKNOWLEDGED_TIMEOUT));
     let _best_effort = socket.set_tcp_notsent_lowat(UNSENT_BYTES);
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio_rustls::server::TlsStream;
+
+    use super::*;
+
+    /// Returns the memory of a connection's task.
+    fn task_bytes<'a, S: ClientStream, F>(
+        _task: impl Fn(&'a Servers, bool, S, Protocol, EdgeService, &'a ConnectionGuard) -> F,
+    ) -> usize {
+        size_of::<F>()
+    }
+
+    #[test]
+    fn the_task_of_a_connection_on_the_fast_path_is_small() {
+        let plain = task_bytes(serve_requests::<TcpStream>);
+        let tls = task_bytes(serve_requests::<Box<TlsStream<TcpStream>>>);
+        assert!(plain.max(tls) < 2_048, "{plain} and {tls} bytes");
+    }
 }

@@ -45,7 +45,7 @@ impl HostRouter {
         };
         let path = request.uri().path();
         if is_http_challenge(path)
-            && let Some(response) = self.state.challenges.respond(&host, path, self.state.clock.now()).await
+            && let Some(response) = self.state.challenges.respond(&host, path).await
         {
             return response;
         }

@@ -16,7 +16,8 @@ use crate::harness::Edge;
 /// An address of this machine beside that of the other clients.
 const ATTACKER: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
 
-async fn connect_from(ip: Ipv4Addr, to: SocketAddr) -> TcpStream {
+/// Connects from an address of this machine.
+pub(crate) async fn connect_from(ip: Ipv4Addr, to: SocketAddr) -> TcpStream {
     let socket = TcpSocket::new_v4().unwrap();
     socket.bind((ip, 0).into()).unwrap();
     socket.connect(to).await.unwrap()

@@ -145,6 +145,25 @@ impl Edge {
         .await;
     }
 
+    /// Counts the queries that read a table from now on; see [`Self::reads_at_most`].
+    pub(crate) async fn count_reads(&self, table: &str) {
+        // A sequence counts reads, because the subquery runs once for each.
+        self.run(&format!(
+            "create sequence {table}_reads minvalue 0; select nextval('{table}_reads');
+             alter table {table} rename to stored_{table};
+             create view {table} as select * from stored_{table} where (select nextval('{table}_reads')) > 0"
+        ))
+        .await;
+    }
+
+    /// Returns whether a table was read by at most this many queries since [`Self::count_reads`].
+    pub(crate) async fn reads_at_most(&self, table: &str, limit: u64) -> bool {
+        let count = format!(
+            "do $$ begin if (select last_value from {table}_reads) > {limit} then raise 'more'; end if; end $$"
+        );
+        store::execute_raw(&self.database.db, &count).await.is_ok()
+    }
+
     /// Publishes a change on the bus.
     pub(crate) async fn publish_change(&self, change: Change) {
         self.bus.publish(&Signal::Changed(change)).await.unwrap();

@@ -1,5 +1,6 @@
 //! The PROXY protocol: required where it is configured, and read from trusted proxies alone.
 
+use futures::StreamExt;
 use sandbox::test::with_timeout;
 use service::config::{Listen, ProxyProtocol};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -11,8 +12,34 @@ use crate::tls_client::{SET, get};
 const LINE: &str = "PROXY TCP4 203.0.113.7 10.0.0.1 4711 443\r\n";
 
 async fn edge(trusted: &str) -> Edge {
+    edge_with(&[trusted]).await
+}
+
+async fn edge_with(set: &[&str]) -> Edge {
     let listen = Listen { proxy_protocol: ProxyProtocol::Required, ..over_https() };
-    Edge::listening(listen, &[&SET[..], &[trusted]].concat()).await
+    Edge::listening(listen, &[&SET[..], set].concat()).await
+}
+
+#[tokio::test]
+async fn one_client_behind_a_proxy_can_not_take_every_connection() {
+    let edge = edge_with(&["http.trusted_proxies=[\"127.0.0.0/8\"]", "connections.max_per_address=2"]).await;
+    let mut visitor = TcpStream::connect(edge.visitor.address()).await.unwrap();
+    visitor.write_all(LINE.replace("113.7", "113.8").as_bytes()).await.unwrap();
+    get(&mut visitor, "localhost", "/").await;
+    let mut attacking = Vec::new();
+    for number in 0..12 {
+        // Some are silent in the middle of a hello.
+        let to = if number % 2 == 0 { edge.visitor.address() } else { edge.https() };
+        let mut stream = TcpStream::connect(to).await.unwrap();
+        stream.write_all(LINE.as_bytes()).await.unwrap();
+        stream.write_all(&[22, 3, 1][..3 * (number % 2)]).await.unwrap();
+        attacking.push(stream);
+    }
+    let closed = futures::stream::iter(&mut attacking)
+        .map(async |stream| with_timeout(stream.read_u8()).await.unwrap_err())
+        .buffer_unordered(12);
+    assert_eq!(closed.take(10).count().await, 10, "two of them are left");
+    get(&mut visitor, "localhost", "/").await;
 }
 
 #[tokio::test]

@@ -1,18 +1,25 @@
 //! Handshakes: which certificate is served by which name, and bad hellos.
 
+use std::net::Ipv4Addr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::TimeDelta;
+use rustls::pki_types::ServerName;
 use rustls::version::{TLS12, TLS13};
 use sandbox::test::{until, with_timeout};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
 
+use crate::connection_limits::connect_from;
 use crate::harness::short_pause;
-use crate::tls_client::{SITE, SITES_DOMAIN, TlsEdge, connect, get, later, presented};
+use crate::tls_client::{SITE, SITES_DOMAIN, TlsEdge, connect, get, hello, later, presented};
 
 /// The record of a fatal alert `unrecognized_name`.
 const UNRECOGNIZED_NAME: [u8; 7] = [21, 3, 3, 0, 2, 2, 112];
+/// The record of a fatal alert `internal_error`.
+const INTERNAL_ERROR: [u8; 7] = [21, 3, 3, 0, 2, 2, 80];
 
 #[tokio::test]
 async fn a_name_leads_to_its_certificate_and_no_name_to_that_of_the_base_host() {
@@ -73,17 +80,28 @@ async fn an_unknown_or_expired_name_gets_the_alert_unrecognized_name() {
 }
 
 #[tokio::test]
-async fn unknown_names_cost_no_query() {
+async fn a_flood_of_unknown_names_costs_no_query_beside_a_hundred_thousand_known_ones() {
     let tls = TlsEdge::start(&[]).await;
     tls.edge.wait_until_subscribed().await;
-    let site = tls.edge.account("quiet-otter").await;
-    site.page("index", "<p>warm").await;
+    tls.edge
+        .run(
+            "insert into certificates (name, chain, sealed_key, not_after, created_at)
+             select 'known-' || n || '.example.org', 'x', 'x', now() + interval '1 day', now()
+             from generate_series(1, 100000) n",
+        )
+        .await;
+    // In the last page of names.
+    for name in ["z.example.org", "zz.example.org"] {
+        tls.store(name, &[name], later()).await;
+    }
+    tls.edge.publish_unreadable_signal().await;
+    until(async || tls.connect("z.example.org").await.is_ok()).await;
     // Until the list of names is loaded, a certificate without a signal is found by a query.
     let mut number = 0;
     until(async || {
         number += 1;
         let name = format!("name-{number}.example.org");
-        tls.insert(&name, &[&name], later()).await;
+        tls.store(&name, &[&name], later()).await;
         tls.connect(&name).await.is_err()
     })
     .await;
@@ -97,14 +115,19 @@ async fn unknown_names_cost_no_query() {
             "without Postgres, which a query needs"
         );
     }
+    for name in ["known-1.example.org", "known-100000.example.org", "zz.example.org"] {
+        assert_eq!(reply(&tls, &hello(name)).await, INTERNAL_ERROR, "{name} is known, and needs a query");
+    }
     tls.connect(SITE).await.unwrap();
 }
 
 #[tokio::test]
 async fn parallel_first_handshakes_cost_one_query() {
     let tls = TlsEdge::start(&[]).await;
-    tls.insert("shop.example.org", &["shop.example.org"], later()).await;
-    tls.connect("localhost").await.unwrap();
+    tls.edge.wait_until_subscribed().await;
+    tls.store("shop.example.org", &["shop.example.org"], later()).await;
+    tls.signal("shop.example.org").await;
+    tls.edge.wait_until_signals_handled().await;
     // All lookups wait for the table; the statement fails if there is more than one.
     let locked = "do $$ declare waiting int; begin
         lock table certificates in access exclusive mode;
@@ -180,10 +203,24 @@ async fn a_slow_hello_is_closed_and_keeps_no_other_client_waiting() {
     for stream in &mut silent {
         assert!(with_timeout(rest(stream)).await.is_empty());
     }
-    // A client that sends its hello and nothing more has the one place for the timeout at most.
-    let mut unfinished = TcpStream::connect(tls.edge.https()).await.unwrap();
-    unfinished.write_all(&hello).await.unwrap();
-    with_timeout(tls.connect("localhost")).await.unwrap();
+}
+
+#[tokio::test]
+async fn clients_that_send_a_hello_and_nothing_more_do_not_take_all_slots() {
+    let tls = TlsEdge::start(&["tls.handshake_timeout=10m", "tls.max_handshakes=2"]).await;
+    let mut silent = Vec::new();
+    for _ in 0..6 {
+        let mut stream = TcpStream::connect(tls.edge.https()).await.unwrap();
+        stream.write_all(&hello("localhost")).await.unwrap();
+        silent.push(stream);
+    }
+    let mut stream = with_timeout(tls.connect("localhost")).await.unwrap();
+    assert!(get(&mut stream, "localhost", "/").await.contains("Web Runtime"));
+    let closed = with_timeout(rest(&mut silent[0])).await;
+    assert!(
+        !closed.is_empty(),
+        "it got the edge's part of the handshake, and then the connection was closed"
+    );
 }
 
 #[tokio::test]
@@ -199,6 +236,40 @@ async fn unfinished_handshakes_count_for_their_address() {
 }
 
 #[tokio::test]
+async fn a_flood_of_slow_hellos_from_one_address_keeps_no_other_address_waiting() {
+    let limits = ["connections.max=16", "connections.max_per_address=8", "tls.handshake_timeout=1m"];
+    let tls = TlsEdge::start(&limits).await;
+    let (attacker, hello) = (Ipv4Addr::new(127, 0, 0, 2), hello("localhost"));
+    let mut slow = Vec::new();
+    let flood = async |slow: &mut Vec<TcpStream>| {
+        for part in (0..hello.len()).step_by(hello.len() / 30) {
+            let mut stream = connect_from(attacker, tls.edge.https()).await;
+            stream.write_all(&hello[..part]).await.unwrap();
+            slow.push(stream);
+        }
+    };
+    flood(&mut slow).await;
+    for idlest in slow.drain(..slow.len() - 8) {
+        let mut idlest = idlest;
+        assert!(with_timeout(rest(&mut idlest)).await.is_empty(), "it made room for newer ones");
+    }
+    let mut visitors = Vec::new();
+    for visitor in 0..8 {
+        let plain = connect_from(Ipv4Addr::new(127, 0, 1, visitor), tls.edge.https()).await;
+        let connector = TlsConnector::from(Arc::new(tls.authority.client()));
+        let name = ServerName::try_from("localhost").unwrap();
+        let mut stream = with_timeout(connector.connect(name, plain)).await.unwrap();
+        assert!(get(&mut stream, "localhost", "/").await.contains("Web Runtime"));
+        visitors.push(stream);
+    }
+    // All connections are taken now. The attacker replaces its own, though the visitors' are idle longer by then.
+    flood(&mut slow).await;
+    for stream in &mut visitors {
+        assert!(get(stream, "localhost", "/").await.contains("Web Runtime"));
+    }
+}
+
+#[tokio::test]
 async fn a_shutdown_waits_for_no_handshake() {
     let tls = TlsEdge::start(&["tls.handshake_timeout=1m"]).await;
     let mut stream = TcpStream::connect(tls.edge.https()).await.unwrap();
@@ -207,18 +278,6 @@ async fn a_shutdown_waits_for_no_handshake() {
     tls.edge.stop();
     let closed = tokio::time::timeout(Duration::from_secs(5), rest(&mut stream)).await;
     assert!(closed.unwrap().is_empty());
-}
-
-/// Returns a client's hello for a name.
-fn hello(name: &str) -> Vec<u8> {
-    let mut connection = rustls::ClientConnection::new(
-        std::sync::Arc::new(crate::tls_client::any_client()),
-        rustls::pki_types::ServerName::try_from(name.to_owned()).unwrap(),
-    )
-    .unwrap();
-    let mut hello = Vec::new();
-    connection.write_tls(&mut hello).unwrap();
-    hello
 }
 
 /// Sends bytes and returns everything until the edge closes the connection.

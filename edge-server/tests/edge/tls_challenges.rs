@@ -1,11 +1,14 @@
 //! The challenges of certificate authorities: HTTP-01 and TLS-ALPN-01.
 
 use std::sync::Arc;
+use std::time::Instant;
 
+use futures::StreamExt;
 use http::{Method, StatusCode};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::{DigitallySignedStruct, Error, SignatureScheme};
+use sandbox::test::until;
 use sha2::{Digest, Sha256};
 use tokio::io::AsyncReadExt;
 
@@ -68,6 +71,33 @@ async fn an_http_challenge_is_answered_on_its_own_host_alone() {
     challenge(edge, "http-01", "localhost", "late-token", "1 minute").await;
     let late = edge.visitor.send(Method::GET, "localhost", path, &[], "").await;
     assert_eq!(late.text(), "late-token.thumbprint", "nothing was cached");
+}
+
+#[tokio::test]
+async fn a_flood_of_invented_tokens_costs_few_queries_and_delays_no_check_of_an_authority() {
+    let edge = Edge::start().await;
+    edge.count_reads("acme_challenges").await;
+    let began = Instant::now();
+    let get = async |token: String| {
+        let path = format!("/.well-known/acme-challenge/{token}");
+        edge.visitor.get("localhost", &path).await
+    };
+    let all = futures::stream::iter(0..600).map(|number| get(format!("invented-{number}")));
+    let flood = all.buffer_unordered(200).for_each(async |response| {
+        assert_eq!(response.status, StatusCode::NOT_FOUND);
+    });
+    // An authority checks a challenge as soon as it exists.
+    let checks = async {
+        until(async || !edge.reads_at_most("acme_challenges", 0).await).await;
+        for number in 0..3 {
+            let token = format!("pending-{number}");
+            challenge(&edge, "http-01", "localhost", &token, "1 minute").await;
+            assert_eq!(get(token.clone()).await.text(), format!("{token}.thumbprint"));
+        }
+    };
+    tokio::join!(flood, checks);
+    let allowed = u64::try_from(began.elapsed().as_millis()).unwrap() / 50 + 2;
+    assert!(edge.reads_at_most("acme_challenges", allowed).await, "more than {allowed} queries");
 }
 
 #[tokio::test]

@@ -14,6 +14,8 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
+use sandbox::test::until;
+
 use crate::harness::{Edge, over_https};
 
 pub(crate) const MASTER_KEY: &str = "abababababababababababababababababababababababababababababababab";
@@ -39,13 +41,30 @@ impl TlsEdge {
         let edge = Edge::listening(over_https(), &[&SET, set].concat()).await;
         let this = Self { edge, authority: Authority::new() };
         this.insert("localhost", &["localhost"], later()).await;
-        let wildcard = format!("*.{SITES_DOMAIN}");
+        let wildcard = this.edge.site_host("*");
         this.insert(&wildcard, &[&wildcard], later()).await;
         this
     }
 
+    /// Stores a certificate for these names, replacing that of `name`, signals it, and waits until handshakes find it.
+    pub(crate) async fn insert(&self, name: &str, names: &[&str], not_after: DateTime<Utc>) {
+        self.store(name, names, not_after).await;
+        self.signal(name).await;
+        let hello = hello(&name.replace('*', "any"));
+        let is_found = async || {
+            let mut stream = TcpStream::connect(self.edge.https()).await.unwrap();
+            stream.write_all(&hello).await.unwrap();
+            // A handshake record, and no alert.
+            stream.read_u8().await.unwrap() == 22
+        };
+        // An expired one is never found.
+        if not_after > crate::fixtures::now() {
+            until(is_found).await;
+        }
+    }
+
     /// Stores a certificate for these names, replacing that of `name`, and returns it. Signals nothing.
-    pub(crate) async fn insert(&self, name: &str, names: &[&str], not_after: DateTime<Utc>) -> Vec<u8> {
+    pub(crate) async fn store(&self, name: &str, names: &[&str], not_after: DateTime<Utc>) -> Vec<u8> {
         let (chain, key, der) = self.authority.issue(names);
         let sealed = MasterKey::from_hex(MASTER_KEY).unwrap().seal("certificate_key", [7; 24], &key);
         self.edge
@@ -173,4 +192,14 @@ pub(crate) fn any_client() -> ClientConfig {
     let builder =
         ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
     builder.with_root_certificates(RootCertStore::empty()).with_no_client_auth()
+}
+
+/// Returns a client's hello for a name.
+pub(crate) fn hello(name: &str) -> Vec<u8> {
+    let mut connection =
+        rustls::ClientConnection::new(Arc::new(any_client()), ServerName::try_from(name.to_owned()).unwrap())
+            .unwrap();
+    let mut hello = Vec::new();
+    connection.write_tls(&mut hello).unwrap();
+    hello
 }

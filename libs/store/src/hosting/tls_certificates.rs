@@ -17,6 +17,17 @@ pub struct IssuedCertificate {
     pub not_after: DateTime<Utc>,
 }
 
+/// A challenge that a certificate authority is about to check.
+#[derive(Debug, Clone)]
+pub struct PendingChallenge {
+    pub token: String,
+    /// The host.
+    pub name: String,
+    /// `http-01` or `tls-alpn-01`.
+    pub kind: String,
+    pub key_authorization: String,
+}
+
 /// A key of session tickets, which all edges share.
 #[derive(Debug, Clone)]
 pub struct TicketKey {
@@ -42,46 +53,31 @@ pub async fn find_certificate(conn: &mut Conn, name: &str) -> Result<Option<Issu
     Ok(certificate)
 }
 
-/// Returns the names of all certificates.
-pub async fn list_certificate_names(conn: &mut Conn) -> Result<Vec<String>, Error> {
-    Ok(query_scalar!("select name from certificates where chain is not null").fetch_all(conn).await?)
+/// Returns up to `limit` names that have a certificate, in order and from behind `after`.
+pub async fn list_certificate_names(conn: &mut Conn, after: &str, limit: i64) -> Result<Vec<String>, Error> {
+    let names = query_scalar!(
+        "select name from certificates where chain is not null and name > $1 order by name limit $2",
+        after,
+        limit,
+    );
+    Ok(names.fetch_all(conn).await?)
 }
 
-/// Returns the key authorization of a pending HTTP-01 challenge of a host.
-pub async fn find_http_challenge(
+/// Returns the challenges that certificate authorities may check now, the newest first. There are as many as orders under
+/// way.
+pub async fn list_pending_challenges(
     conn: &mut Conn,
-    token: &str,
-    name: &str,
     now: DateTime<Utc>,
-) -> Result<Option<String>, Error> {
-    let key_authorization = query_scalar!(
-        "select key_authorization from acme_challenges
-         where token = $1 and name = $2 and kind = 'http-01' and expires_at > $3",
-        token,
-        name,
+) -> Result<Vec<PendingChallenge>, Error> {
+    let pending = query_as!(
+        PendingChallenge,
+        "select token, name, kind, key_authorization from acme_challenges where expires_at > $1
+         order by expires_at desc",
         now,
     )
-    .fetch_optional(conn)
+    .fetch_all(conn)
     .await?;
-    Ok(key_authorization)
-}
-
-/// Returns the key authorization of the newest pending TLS-ALPN-01 challenge of a host.
-pub async fn find_alpn_challenge(
-    conn: &mut Conn,
-    name: &str,
-    now: DateTime<Utc>,
-) -> Result<Option<String>, Error> {
-    let key_authorization = query_scalar!(
-        "select key_authorization from acme_challenges
-         where name = $1 and kind = 'tls-alpn-01' and expires_at > $2
-         order by expires_at desc limit 1",
-        name,
-        now,
-    )
-    .fetch_optional(conn)
-    .await?;
-    Ok(key_authorization)
+    Ok(pending)
 }
 
 /// Returns the kept ticket keys, newest first.
