@@ -242,6 +242,18 @@ impl ConnectionTable {
         ConnectionGuard { table: Arc::clone(self), id, connection }
     }
 
+    /// Makes an open connection count for the network of its client, which a proxy has named. Returns `false` if the network
+    /// has too many connections and none is idle.
+    pub(crate) fn count_for(&self, guard: &ConnectionGuard, network: Option<IpAddr>, now: Instant) -> bool {
+        let has_room = self.make_room(network, now).is_some();
+        let mut entries = self.entries();
+        if let (true, Some(network), Some(_)) = (has_room, network, self.limits.address_limit()) {
+            entries.by_network.entry(network).or_default().ids.insert(guard.id);
+            entries.by_id.entry(guard.id).and_modify(|entry| entry.network = Some(network));
+        }
+        has_room
+    }
+
     /// Closes the connection that is idle longest, if one is.
     pub(crate) fn close_idlest(&self, now: Instant) {
         self.entries().close_idlest(now);

@@ -124,7 +124,13 @@ impl Acceptor {
         if self.proxy_protocol == ProxyProtocol::Required {
             let client = proxy_protocol::read_client(&mut stream, peer);
             match unless_closing(&guard.connection, client).await {
-                Some(Ok(client)) => peer = client,
+                Some(Ok(client)) => {
+                    let network = self.state.trusted_proxies.limited_network(client);
+                    if !self.table.count_for(guard, network, Instant::now()) {
+                        return tracing::debug!(%client, "closed a connection of an address with too many");
+                    }
+                    peer = client;
+                }
                 Some(Err(error)) => return tracing::debug!(%peer, %error, "closed a connection"),
                 None => return,
             }
