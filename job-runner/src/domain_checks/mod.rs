@@ -12,6 +12,7 @@ use domain::domains::{ErrorCode, Found, compare};
 use futures::StreamExt;
 use service::{Rounds, Shutdown, every, metrics, ticks};
 use store::domains::{CheckContext, LeasedCheck};
+use tokio::sync::Semaphore;
 
 use self::proxies::is_proxied;
 use crate::state::JobState;
@@ -21,6 +22,9 @@ const LEASE: TimeDelta = TimeDelta::seconds(30);
 /// Checks claimed at once, and checks under way at once.
 const BATCH: i64 = 100;
 const CONCURRENT: usize = 32;
+/// Results stored at once. Checks wait for DNS without a connection, and all together must not take the connections that other
+/// tasks need.
+const STORING: usize = 8;
 /// Interval at which certificates of deleted domains are deleted, and how many at once.
 pub(crate) const CLEANUP_INTERVAL: Duration = Duration::from_mins(10);
 const ORPHANS: i64 = 100;
@@ -41,14 +45,16 @@ pub(crate) async fn run_cleanup(state: JobState, rounds: Rounds, shutdown: Shutd
 
 /// Checks all due domains. One that fails is due again after its lease and blocks no other.
 async fn check_due(state: &JobState, rounds: &Rounds) -> Result<(), store::Error> {
+    let storing = Semaphore::new(STORING);
     loop {
         let now = state.clock.now();
         let mut conn = store::acquire(&state.db).await?;
         let due = store::domains::lease_due_checks(&mut conn, now, now + LEASE, BATCH).await?;
         drop(conn);
         let is_last = i64::try_from(due.len()).unwrap_or(BATCH) < BATCH;
-        let mut checks =
-            futures::stream::iter(due).map(|due| check_one(state, due)).buffer_unordered(CONCURRENT);
+        let mut checks = futures::stream::iter(due)
+            .map(|due| check_one(state, due, &storing))
+            .buffer_unordered(CONCURRENT);
         while checks.next().await.is_some() {
             rounds.progress();
         }
@@ -58,14 +64,14 @@ async fn check_due(state: &JobState, rounds: &Rounds) -> Result<(), store::Error
     }
 }
 
-async fn check_one(state: &JobState, due: LeasedCheck) {
+async fn check_one(state: &JobState, due: LeasedCheck, storing: &Semaphore) {
     let domain = due.domain.clone();
-    if let Err(error) = check(state, due).await {
+    if let Err(error) = check(state, due, storing).await {
         tracing::warn!(%error, domain, "storing a check of a domain failed; it is repeated after its lease");
     }
 }
 
-async fn check(state: &JobState, due: LeasedCheck) -> Result<(), store::Error> {
+async fn check(state: &JobState, due: LeasedCheck, storing: &Semaphore) -> Result<(), store::Error> {
     let checks = &state.domain_checks;
     let now = state.clock.now();
     let cname = checks.routing.cname(&due.subdomain);
@@ -76,6 +82,7 @@ async fn check(state: &JobState, due: LeasedCheck) -> Result<(), store::Error> {
     if matches!(problem, Some(ErrorCode::AddressWrong | ErrorCode::CnameWrong)) {
         found.is_proxied = is_proxied(&state.outbound, format!("https://{}/", due.domain)).await;
     }
+    let _permit = storing.acquire().await;
     store_check(state, &due, &found, now).await
 }
 

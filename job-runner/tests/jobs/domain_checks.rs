@@ -197,21 +197,30 @@ async fn five_hundred_domains_are_verified_although_others_are_silent() {
     let account = Account::new().await;
     let dns = DnsServer::start().await;
     for number in 0..20 {
-        let domain = format!("silent{number}.example");
-        dns.misbehave(&domain, Some(DnsBehavior::Silent));
-        account.add_domain(account.id, &domain, "proof").await;
+        dns.misbehave(&format!("silent{number}.example"), Some(DnsBehavior::Silent));
     }
     for number in 0..500 {
         let domain = format!("www.example{number}.com");
         dns.set(&domain, &["CNAME edge.test"]);
         dns.set(&format!("_webruntime.{domain}"), &["TXT proof"]);
-        account.add_domain(account.id, &domain, "proof").await;
     }
+    account
+        .change(&format!(
+            "insert into subdomains (id, account_id, name, created_at) values ('{0}', '{0}', 'own-site', now());
+             insert into domains (id, account_id, subdomain_id, domain, challenge, created_at)
+             select gen_random_uuid(), '{0}'::uuid, '{0}'::uuid, 'silent' || number || '.example', 'proof', now()
+             from generate_series(0, 19) number union all
+             select gen_random_uuid(), '{0}'::uuid, '{0}'::uuid, 'www.example' || number || '.com', 'proof', now()
+             from generate_series(0, 499) number",
+            account.id
+        ))
+        .await;
     let started = std::time::Instant::now();
     let _running = account.run_scheduled(&dns, None, "1h").await;
     let verified = "select count(*) from domains where dns_status = 'verified'";
     until(async || account.number(verified).await == 500).await;
-    let _written = writeln!(std::io::stderr(), "500 domains verified in {:?}", started.elapsed());
+    let rate = 500.0 / started.elapsed().as_secs_f64();
+    let _written = writeln!(std::io::stderr(), "500 domains verified, {rate:.0} per second");
     let ordered = "select count(*) from certificates where next_attempt_at is not null";
     assert_eq!(account.number(ordered).await, 500);
 }

@@ -50,7 +50,8 @@ fn is_executable(file: &Path) -> bool {
     fs::metadata(file).is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
 }
 
-fn major_version(server: &Path) -> Option<u32> {
+/// Returns the major version of a Postgres.
+pub(crate) fn major_version(server: &Path) -> Option<u32> {
     let output = Command::new(server).arg("--version").output().ok()?;
     // postgres (PostgreSQL) 15.14 (Debian 15.14-0+deb12u1)
     let version = String::from_utf8(output.stdout).ok()?;

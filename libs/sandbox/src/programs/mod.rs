@@ -17,7 +17,7 @@ use crate::account::Account;
 use crate::dirs;
 use crate::progress::Progress;
 
-pub(crate) use installed::on_path;
+pub(crate) use installed::{major_version, on_path};
 pub use program::{ClickHouse, Postgres, Source};
 
 /// Returns Postgres, version 14 or later, in a directory from which its unprivileged user can run it.
