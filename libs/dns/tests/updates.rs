@@ -10,6 +10,7 @@ const RECORD: &str = "_acme-challenge.sites.example.net";
 const SECRET: &[u8] = b"a secret of thirty-two bytes....";
 
 /// Starts a server with two keys, of which one may change the zone. Returns `None` and says so if it can't be had here.
+#[expect(clippy::print_stderr, reason = "a test that can't run says so")]
 async fn server() -> Option<Knot> {
     if let Some(reason) = Knot::unavailable().await {
         eprintln!("NOT TESTED: no DNS server. {reason}");

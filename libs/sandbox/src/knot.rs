@@ -17,10 +17,9 @@ use tokio::net::{TcpStream, UdpSocket};
 use tokio::time::timeout;
 
 use crate::child::Child;
-use crate::debian;
 use crate::dirs::TempDir;
 use crate::port::{self, Reserved};
-use crate::programs::on_path;
+use crate::programs::{debian, on_path};
 
 const START_TIMEOUT: Duration = Duration::from_secs(30);
 const QUERY_TIMEOUT: Duration = Duration::from_secs(10);

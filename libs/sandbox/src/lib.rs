@@ -6,7 +6,6 @@ pub mod child;
 pub mod clickhouse;
 pub mod clickhouse_http;
 mod data;
-mod debian;
 pub mod dirs;
 pub mod knot;
 pub mod pebble;

@@ -15,10 +15,9 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
 use crate::child::Child;
-use crate::debian;
 use crate::dirs::TempDir;
 use crate::port::{self, Reserved};
-use crate::programs::on_path;
+use crate::programs::{debian, on_path};
 
 const START_TIMEOUT: Duration = Duration::from_secs(30);
 

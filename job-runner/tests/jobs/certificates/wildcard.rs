@@ -60,6 +60,8 @@ struct Dynamic {
 }
 
 impl Dynamic {
+    /// Starts both. Returns `None` and says so if one can't be had here, as without a network.
+    #[expect(clippy::print_stderr, reason = "a test that can't run says so")]
     async fn start() -> Option<Self> {
         if let Some(reason) = Knot::unavailable().await {
             eprintln!("NOT TESTED: no DNS server. {reason}");

@@ -3,6 +3,7 @@
 //!
 //! All functions block.
 
+pub(crate) mod debian;
 mod fetch;
 mod installed;
 mod packages;
