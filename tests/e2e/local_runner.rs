@@ -239,3 +239,25 @@ async fn https_is_served_with_certificates_of_an_authority_that_is_made_once() -
     }
     Ok(())
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_base_url_of_https_starts_and_http_leads_there() -> Result<()> {
+    let (folder, port) = (tempfile::tempdir()?, sandbox::port::reserve()?);
+    let base_url = format!("https://localhost:{}", port.port);
+    let run = |arguments: &[&str]| -> Result<String> {
+        let done = Command::new(PROGRAM).args(arguments).arg("--dir").arg(folder.path()).output()?;
+        let output = String::from_utf8_lossy(&[done.stdout, done.stderr].concat()).into_owned();
+        ensure!(done.status.success(), "{output}");
+        Ok(output)
+    };
+    let https_port = port.port.to_string();
+    let set = format!("http.base_url={base_url}");
+    let output =
+        run(&["up", "--detach", "--port", "0", "--https", "--https-port", &https_port, "--set", &set])?;
+    ensure!(output.contains("Three calls to try") && output.contains(&base_url), "{output}");
+    let file: local::StackFile =
+        serde_json::from_slice(&std::fs::read(folder.path().join(local::StackFile::NAME))?)?;
+    let plain = Client::new(file.http_port).get("http://localhost/login").await?;
+    ensure!(plain.header("location") == format!("{base_url}/login"), "{plain:?}");
+    run(&["down"]).map(drop)
+}

@@ -16,7 +16,9 @@ const TRIAL: &str = "trial.json";
 pub(crate) async fn print(folder: &Folder, file: &StackFile, how_to_stop: &str) -> Result<()> {
     let client = Client::new()?;
     let base = &file.base_url;
-    let (trial, account) = trial(&client, folder, base).await?;
+    // Not through the edge: over https, its certificate may be one that this process does not trust.
+    let control_plane = &file.services.get("control-plane").context("no control-plane in stack.json")?.url;
+    let (trial, account) = trial(&client, folder, control_plane).await?;
     let key = trial["key"].as_str().context("the trial has no key")?;
     let claim = claim_hint(&trial, &account);
     let attribution = match folder.part(stack::LINKS).exists() {
