@@ -1,5 +1,7 @@
 //! Lookups against a local DNS server, an honest one and hostile ones.
 
+#![expect(clippy::unwrap_used, reason = "test helpers may panic")]
+
 use std::time::{Duration, Instant};
 
 use dns::{CHECK_TIMEOUT, Resolver};
