@@ -2,12 +2,11 @@
 //!
 //! It is generic over the stream, so that it also works behind TLS.
 
-use std::pin::pin;
 use std::sync::Arc;
 use std::time::Instant;
 
 use http::HeaderValue;
-use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::handoff::Handoff;
 use super::request_head::{self, ParsedHead, SimpleRequest};
@@ -71,8 +70,7 @@ pub(in crate::transport) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
                         return Some(Handoff::new(unread, has_answered));
                     }
                     None | Some(Ok(0)) => {
-                        // A TLS client that reads nothing must not keep the connection open.
-                        let _already_closed = watch.unless_aborted(pin!(stream.shutdown())).await;
+                        watch.close(stream).await;
                         return None;
                     }
                     Some(Err(_)) => return None,
@@ -181,7 +179,7 @@ impl FastPath<'_> {
 mod tests {
     use service::config::{Sources, load};
     use store::subdomains::Site;
-    use tokio::io::AsyncReadExt;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use uuid::Uuid;
 
     use super::*;
