@@ -43,7 +43,7 @@ impl Account {
         }
     }
 
-    /// Adds a domain of an account, whose proof is `proof`.
+    /// Adds a domain of an account with this proof.
     async fn add_domain(&self, account_id: Uuid, domain: &str, proof: &str) -> Uuid {
         let id = new_id();
         self.change(&format!(

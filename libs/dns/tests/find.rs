@@ -35,7 +35,7 @@ async fn check(server: &DnsServer, host: &str) -> Checked {
     Checked { found, problem, certificate_problem }
 }
 
-/// Returns a server with a domain whose records all stand.
+/// Returns a server with a domain. All of its records stand.
 async fn ready() -> DnsServer {
     let server = DnsServer::start().await;
     server.set(PROOF, &["TXT proof"]);

@@ -1,5 +1,7 @@
 //! Updates of a record over a real server, Knot DNS.
 
+#![expect(clippy::unwrap_used, reason = "test helpers may panic")]
+
 use std::time::UNIX_EPOCH;
 
 use dns::{DynamicUpdate, UpdateSettings};

@@ -105,7 +105,7 @@ impl StubAuthority {
         lock(&self.state).orders.iter().map(|order| order.request.clone()).collect()
     }
 
-    /// Returns the identifiers of the certificates whose renewal information was read.
+    /// Returns the identifiers of certificates, once for each time that their renewal information was read.
     pub(crate) fn reads(&self) -> Vec<String> {
         lock(&self.state).reads.clone()
     }
