@@ -196,7 +196,9 @@ impl DynamicUpdate {
         let reason = match (response.metadata.response_code, key_error) {
             (ResponseCode::NoError, None) if verifier.verify(bytes).is_ok() => return Ok(()),
             (ResponseCode::NoError, _) => format!("sent a response that is not signed with the key {key}"),
-            (_, Some(TsigError::BadKey)) => format!("does not know the TSIG key {key} (BADKEY)"),
+            (_, Some(TsigError::BadKey)) => {
+                format!("does not know the TSIG key {key}, or does not let it change the zone (BADKEY)")
+            }
             (_, Some(TsigError::BadSig)) => {
                 format!("has another secret or algorithm for the TSIG key {key} (BADSIG)")
             }

@@ -6,6 +6,8 @@ use std::time::UNIX_EPOCH;
 
 use dns::{DynamicUpdate, UpdateSettings};
 use sandbox::knot::{Knot, UpdateKey};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpListener;
 
 const ZONE: &str = "sites.example.net";
 const RECORD: &str = "_acme-challenge.sites.example.net";
@@ -89,7 +91,8 @@ async fn each_rejection_says_what_is_wrong_and_changes_nothing() {
         (wrong_secret, now(), "BADSIG"),
         (unknown_key, now(), "BADKEY"),
         (base(), now() - 3_600, "BADTIME"),
-        (forbidden, now(), "does not let"),
+        // Knot treats a key without permission like an unknown one.
+        (forbidden, now(), "does not let it change the zone"),
         (other_zone, now(), "example.org"),
     ];
     for (settings, now, wanted) in cases {
@@ -103,10 +106,9 @@ async fn each_rejection_says_what_is_wrong_and_changes_nothing() {
     assert!(error.contains("can't be reached"), "{error}");
 }
 
-#[tokio::test]
-async fn a_server_without_the_key_can_not_fake_success() {
-    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+/// Returns the error of an update after a response without a signature.
+async fn error_after(response_code: u8) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let server = listener.local_addr().unwrap().to_string();
     tokio::spawn(async move {
         let (mut client, _) = listener.accept().await.unwrap();
@@ -114,7 +116,7 @@ async fn a_server_without_the_key_can_not_fake_success() {
         let mut request = vec![0; usize::from(length)];
         client.read_exact(&mut request).await.unwrap();
         // The same id, the bit of a response, the operation, and no records.
-        let response = [0, 12, request[0], request[1], 0xa8, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+        let response = [0, 12, request[0], request[1], 0xa8, response_code, 0, 0, 0, 0, 0, 0, 0, 0];
         client.write_all(&response).await.unwrap();
     });
     let settings = UpdateSettings {
@@ -126,6 +128,15 @@ async fn a_server_without_the_key_can_not_fake_success() {
         secret: SECRET.to_vec(),
         ttl_seconds: 60,
     };
-    let error = DynamicUpdate::new(settings).unwrap().replace("x", now()).await.unwrap_err().to_string();
+    DynamicUpdate::new(settings).unwrap().replace("x", now()).await.unwrap_err().to_string()
+}
+
+#[tokio::test]
+async fn a_server_without_the_key_can_not_fake_success_and_its_refusal_is_told() {
+    let error = error_after(0).await;
     assert!(error.contains("not signed with the key acme"), "{error}");
+    let error = error_after(5).await;
+    assert!(error.contains(RECORD) && error.contains("(REFUSED)"), "{error}");
+    let error = error_after(9).await;
+    assert!(error.contains(ZONE) && error.contains("(NOTAUTH)"), "{error}");
 }
