@@ -8,7 +8,7 @@ use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivatePkcs8KeyDer};
 use rustls::sign::CertifiedKey;
-use store::tls_certificates::IssuedCertificate;
+use store::tls_certificates::StoredCertificate;
 
 use super::server_config;
 use crate::sites::classify_host::without_port;
@@ -31,7 +31,7 @@ impl ServedCertificate {
     /// Decrypts and parses the certificate of `name`. Its handshakes have the settings of `template`.
     pub(super) fn parse(
         name: &str,
-        issued: &IssuedCertificate,
+        issued: &StoredCertificate,
         master_key: &MasterKey,
         template: &ServerConfig,
     ) -> anyhow::Result<Self> {

@@ -6,7 +6,7 @@ use anyhow::Context as _;
 use rcgen::KeyPair;
 use rustls_pki_types::PrivateKeyDer;
 use rustls_pki_types::pem::PemObject as _;
-use store::certificates::{IssuedCertificate, insert_from_files};
+use store::certificates::{IssuedCertificate, replace_certificate};
 
 use super::chain;
 use super::order::KEY_PURPOSE;
@@ -32,7 +32,7 @@ pub(super) async fn load(state: &JobState, files: &Files, wildcard: &str) -> any
         renew_at: None,
     };
     let mut tx = store::begin(&state.db).await?;
-    let signals = insert_from_files(&mut tx, wildcard, &issued, now).await?;
+    let signals = replace_certificate(&mut tx, wildcard, &issued, now).await?;
     store::commit(tx).await?;
     if !signals.is_empty() {
         tracing::info!(certificate.name = wildcard, certificate.not_after = %facts.not_after, "read a certificate from files");

@@ -10,7 +10,7 @@ use rcgen::{
     BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, KeyUsagePurpose, date_time_ymd,
 };
 use service::{Clock, Rng};
-use store::tls_certificates::{NewCertificate, replace_certificate};
+use store::certificates::{IssuedCertificate, replace_certificate};
 
 use super::backends::Urls;
 use super::ports::check_is_free;
@@ -60,7 +60,6 @@ pub(super) async fn store_certificates(
         MasterKey::from_hex(&secrets.master_key).context("the master key in secrets.json is not valid")?;
     let (rng, now) = (Rng::system(), Clock::system().now());
     let db = store::connect(&store::Config::new(urls.postgres.clone(), 1))?;
-    let mut conn = store::acquire(&db).await?;
     let base = addresses.base_host().to_owned();
     let wildcard = addresses.site_host("*");
     // The files are for other servers on this machine, such as one to compare with.
@@ -78,15 +77,18 @@ pub(super) async fn store_certificates(
         folder.write(&format!("{file}.key.pem"), &key.serialize_pem())?;
         folder.write(&format!("{file}.pem"), &chain)?;
         let sealed_key = master_key.seal(KEY_PURPOSE, rng.bytes(), &key.serialize_der());
-        let new = NewCertificate {
-            name: &name,
+        let issued = IssuedCertificate {
             chain: &chain,
             sealed_key: &sealed_key,
             issuer: AUTHORITY_NAME,
             not_before,
             not_after,
+            renew_at: None,
         };
-        replace_certificate(&mut conn, &new).await?;
+        let mut tx = store::begin(&db).await?;
+        // No service runs yet. The relay publishes the signal to edges of other machines.
+        let _signals = replace_certificate(&mut tx, &name, &issued, now).await?;
+        store::commit(tx).await?;
     }
     Ok(())
 }

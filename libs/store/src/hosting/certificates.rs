@@ -48,7 +48,7 @@ pub struct IssuedCertificate<'a> {
     pub issuer: &'a str,
     pub not_before: DateTime<Utc>,
     pub not_after: DateTime<Utc>,
-    /// When to renew it; `None` if it is not ordered but read from files.
+    /// When to renew it; `None` if it was not ordered.
     pub renew_at: Option<DateTime<Utc>>,
 }
 
@@ -221,9 +221,9 @@ pub async fn complete_order(
     Ok(Some(outbox::insert_orders(conn, &[], &changes, None, now).await?))
 }
 
-/// Stores a certificate that was not ordered but read from files. Returns the signals to publish after the commit, none
-/// if it is stored already.
-pub async fn insert_from_files(
+/// Stores a certificate that was not ordered, in place of the one that the name has. Returns the signals to publish after
+/// the commit, none if it is stored already.
+pub async fn replace_certificate(
     conn: &mut Conn,
     name: &str,
     issued: &IssuedCertificate<'_>,

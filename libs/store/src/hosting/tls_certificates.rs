@@ -7,9 +7,9 @@ use uuid::Uuid;
 
 use crate::{Conn, Error};
 
-/// An issued certificate.
+/// A certificate with its key.
 #[derive(Debug, Clone)]
-pub struct IssuedCertificate {
+pub struct StoredCertificate {
     /// The chain in PEM, the host's own certificate first.
     pub chain: String,
     /// The private key, PKCS #8 in DER, sealed for the purpose `certificate_key`.
@@ -41,9 +41,9 @@ pub struct TicketKey {
 const TICKET_KEYS: i64 = 3;
 
 /// Returns the certificate of a name: a host, or `*.` and the sites domain.
-pub async fn find_certificate(conn: &mut Conn, name: &str) -> Result<Option<IssuedCertificate>, Error> {
+pub async fn find_certificate(conn: &mut Conn, name: &str) -> Result<Option<StoredCertificate>, Error> {
     let certificate = query_as!(
-        IssuedCertificate,
+        StoredCertificate,
         r#"select chain as "chain!", sealed_key as "sealed_key!", not_after as "not_after!"
            from certificates where name = $1 and chain is not null"#,
         name,
@@ -116,40 +116,6 @@ pub async fn rotate_ticket_keys(
         "delete from tls_ticket_keys where id not in
            (select id from tls_ticket_keys order by created_at desc, id desc limit $1)",
         TICKET_KEYS,
-    )
-    .execute(conn)
-    .await?;
-    Ok(())
-}
-
-/// A certificate that the operator brings.
-#[derive(Debug)]
-pub struct NewCertificate<'a> {
-    /// A host, or `*.` and the sites domain.
-    pub name: &'a str,
-    /// The chain in PEM, the host's own certificate first.
-    pub chain: &'a str,
-    /// The private key, PKCS #8 in DER, sealed for the purpose `certificate_key`.
-    pub sealed_key: &'a [u8],
-    pub issuer: &'a str,
-    pub not_before: DateTime<Utc>,
-    pub not_after: DateTime<Utc>,
-}
-
-/// Stores a certificate in place of the one that the name has, and orders no other.
-pub async fn replace_certificate(conn: &mut Conn, new: &NewCertificate<'_>) -> Result<(), Error> {
-    query!(
-        "insert into certificates (name, chain, sealed_key, issuer, not_before, not_after, created_at)
-         values ($1, $2, $3, $4, $5, $6, $5)
-         on conflict (name) do update set chain = excluded.chain, sealed_key = excluded.sealed_key,
-           issuer = excluded.issuer, not_before = excluded.not_before, not_after = excluded.not_after,
-           renew_at = null, next_attempt_at = null",
-        new.name,
-        new.chain,
-        new.sealed_key,
-        new.issuer,
-        new.not_before,
-        new.not_after,
     )
     .execute(conn)
     .await?;
