@@ -93,23 +93,21 @@ def handshakes(port, host, names, seconds, resumes):
     children = []
     for child in range(CLIENTS // 4):
         reading, writing = os.pipe()
-        if os.fork() == 0:
+        pid = os.fork()
+        if pid == 0:
             count = 0
             with contextlib.suppress(BaseException):
                 count = _handshakes(port, host, names[child::CLIENTS // 4] or names, seconds, resumes)
             os.write(writing, str(count).encode())
             os._exit(0)
         os.close(writing)
-        children.append(reading)
+        children.append((pid, reading))
     total = 0
-    for reading in children:
+    for pid, reading in children:
         with os.fdopen(reading) as pipe:
             total += int(pipe.read() or 0)
-    while True:
-        try:
-            os.wait()
-        except ChildProcessError:
-            return total
+        os.waitpid(pid, 0)
+    return total
 
 
 def _handshakes(port, host, names, seconds, resumes):
