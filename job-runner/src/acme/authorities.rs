@@ -113,13 +113,15 @@ impl Authorities {
         Ok(account)
     }
 
-    /// Deletes the account that the authority does not know any more.
+    /// Deletes an account that the authority does not know any more, unless another order replaced it already.
     pub(super) async fn forget_account(
         &self,
         state: &JobState,
         at: &ConfiguredAuthority,
+        unknown: &Account,
     ) -> Result<(), AttemptError> {
-        let Some(known) = at.account.lock().await.take() else { return Ok(()) };
+        let cached = at.account.lock().await.take_if(|known| known.account.id() == unknown.id());
+        let Some(known) = cached else { return Ok(()) };
         let mut conn = store::acquire(&state.db).await?;
         acme::delete_account(&mut conn, &at.directory_url, &known.sealed_credentials).await?;
         let url = &at.directory_url;

@@ -2,12 +2,15 @@
 //! works.
 
 use anyhow::{Context as _, bail, ensure};
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use instant_acme::CertificateIdentifier;
 use rcgen::{KeyPair, PublicKeyData as _};
 use rustls_pki_types::CertificateDer;
 use rustls_pki_types::pem::PemObject as _;
 use x509_parser::prelude::{FromDer as _, GeneralName, X509Certificate};
+
+/// How far the clock here may be behind that of an authority.
+const CLOCK_SKEW: TimeDelta = TimeDelta::hours(1);
 
 /// The facts of a chain's first certificate.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,6 +48,9 @@ pub(super) fn read(chain: &str, name: &str, key: &KeyPair, now: DateTime<Utc>) -
     };
     if facts.not_after <= now {
         bail!("the certificate ended at {}", facts.not_after);
+    }
+    if facts.not_before > now + CLOCK_SKEW {
+        bail!("the certificate is valid only from {}", facts.not_before);
     }
     Ok(facts)
 }

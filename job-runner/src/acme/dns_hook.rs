@@ -65,7 +65,10 @@ impl DnsHook {
         let finished = async {
             let mut message = Vec::new();
             if let Some(stderr) = stderr {
-                stderr.take(MAX_MESSAGE_BYTES).read_to_end(&mut message).await?;
+                let mut start = stderr.take(MAX_MESSAGE_BYTES);
+                start.read_to_end(&mut message).await?;
+                // The rest is read too: a closed pipe would kill the program.
+                tokio::io::copy(&mut start.into_inner(), &mut tokio::io::sink()).await?;
             }
             let status = child.wait().await?;
             anyhow::Ok((status, String::from_utf8_lossy(&message).trim().to_owned()))
@@ -92,6 +95,12 @@ mod tests {
     fn hook(script: &str) -> DnsHook {
         let command = ["/bin/sh", "-c", script].map(str::to_owned);
         DnsHook::new(command.to_vec(), RECORD.to_owned())
+    }
+
+    #[tokio::test]
+    async fn a_program_that_writes_much_is_not_killed() {
+        let script = "i=0; while [ $i -lt 3000 ]; do echo 0123456789012345678901234567890123456789 >&2 || exit 1; i=$((i+1)); done";
+        hook(script).publish("value").await.unwrap();
     }
 
     #[tokio::test]

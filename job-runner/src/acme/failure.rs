@@ -82,7 +82,9 @@ impl AttemptError {
             Self::Unusable(error) => (FailureCode::Refused, format!("{error:#}")),
             Self::Internal(_) | Self::LeaseLost => return None,
         };
-        Some(Explained { code, words: shown(&words), keeps_order: code == FailureCode::Unreachable })
+        // What is only busy or away continues the order later.
+        let keeps_order = matches!(code, FailureCode::Unreachable | FailureCode::RateLimited);
+        Some(Explained { code, words: shown(&words), keeps_order })
     }
 }
 
@@ -167,7 +169,8 @@ mod tests {
         assert_eq!(internal.explain().unwrap().code, FailureCode::Unreachable);
         let limited =
             problem(r#"{"type":"urn:ietf:params:acme:error:rateLimited","detail":"too many","status":429}"#);
-        assert_eq!(limited.explain().unwrap().code, FailureCode::RateLimited);
+        let limited = limited.explain().unwrap();
+        assert_eq!((limited.code, limited.keeps_order), (FailureCode::RateLimited, true));
     }
 
     #[test]

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
 use bytes::Bytes;
-use http::{Request, header};
-use http_body_util::Limited;
+use http::{Request, Response, header};
+use http_body_util::{BodyExt as _, Full, Limited};
 use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
@@ -65,21 +65,26 @@ impl HttpClient for AcmeHttp {
         request: Request<BodyWrapper<Bytes>>,
     ) -> Pin<Box<dyn Future<Output = Result<BytesResponse, Error>> + Send>> {
         let (response, timeout) = (self.client.request(request), self.timeout);
+        let exchange = async move {
+            let response = response.await.map_err(|error| Error::Other(Box::new(error)))?;
+            let (head, body) = response.into_parts();
+            let body = Limited::new(body, MAX_RESPONSE_BYTES).collect().await.map_err(Error::Other)?;
+            Ok::<_, Error>((head, body.to_bytes()))
+        };
         Box::pin(async move {
             let no_answer = |_| Error::Other(format!("no answer within {timeout:?}").into());
-            let response = tokio::time::timeout(timeout, response).await.map_err(no_answer)?;
-            let response = response.map_err(|error| Error::Other(Box::new(error)))?;
-            let is_problem = response
-                .headers()
+            let (head, body) = tokio::time::timeout(timeout, exchange).await.map_err(no_answer)??;
+            let is_problem = head
+                .headers
                 .get(header::CONTENT_TYPE)
                 .is_some_and(|kind| kind.as_bytes().starts_with(b"application/problem+json"));
-            let status = response.status();
+            let status = head.status;
             if !is_problem && (status.is_server_error() || status.is_client_error()) {
                 let detail = format!("The certificate authority answered {status} without a reason.");
                 let problem = serde_json::json!({ "detail": detail, "status": status.as_u16() });
                 return Err(Error::Api(serde_json::from_value(problem)?));
             }
-            Ok(BytesResponse::from(response.map(|body| Limited::new(body, MAX_RESPONSE_BYTES))))
+            Ok(BytesResponse::from(Response::from_parts(head, Full::new(body))))
         })
     }
 }

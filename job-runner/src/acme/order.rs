@@ -50,7 +50,8 @@ pub(super) async fn run(
     }
     let mut tried = Vec::new();
     loop {
-        let error = match run_once(issuing, at, due, lease).await {
+        let mut account = None;
+        let error = match run_once(issuing, at, &mut account, due, lease).await {
             Ok(outcome) => return Ok(outcome),
             Err(error) => error,
         };
@@ -59,7 +60,9 @@ pub(super) async fn run(
         match remedy {
             Remedy::Repeat => {}
             Remedy::Register => {
-                issuing.authorities.forget_account(&issuing.state, at).await?;
+                if let Some(unknown) = &account {
+                    issuing.authorities.forget_account(&issuing.state, at, unknown).await?;
+                }
                 due.order_url = None;
             }
             Remedy::Reorder => due.order_url = None,
@@ -70,13 +73,14 @@ pub(super) async fn run(
 async fn run_once(
     issuing: &Issuing,
     at: &ConfiguredAuthority,
+    used: &mut Option<Account>,
     due: &mut DueCertificate,
     lease: &Lease,
 ) -> Result<Outcome, AttemptError> {
-    let account = issuing.authorities.account(&issuing.state, at).await?;
+    let account = used.insert(issuing.authorities.account(&issuing.state, at).await?);
     let mut order = match &due.order_url {
         Some(url) => account.order(url.clone()).await?,
-        None => match begin(issuing, at, &account, due, lease).await? {
+        None => match begin(issuing, at, account, due, lease).await? {
             Ok(order) => order,
             Err(delay) => return Ok(Outcome::Delayed(delay)),
         },

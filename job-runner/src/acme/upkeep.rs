@@ -83,9 +83,10 @@ impl Upkeep {
             let labels = [("state", name)];
             #[expect(clippy::cast_precision_loss, reason = "a count of certificates is exact in a double")]
             count.set(summary.map_or(0, |summary| summary.count) as f64, &labels);
-            if let Some(end) = summary.and_then(|summary| summary.first_end) {
-                days_left.set((end - now).as_seconds_f64() / SECONDS_PER_DAY, &labels);
-            }
+            // Not a number while no certificate has the state: the last value would stay otherwise.
+            let end = summary.and_then(|summary| summary.first_end);
+            days_left
+                .set(end.map_or(f64::NAN, |end| (end - now).as_seconds_f64() / SECONDS_PER_DAY), &labels);
         }
     }
 }
