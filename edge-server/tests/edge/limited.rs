@@ -72,7 +72,7 @@ async fn a_flood_on_a_locked_form_blocks_neither_other_forms_nor_pages() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn submissions_over_the_lock_timeout_get_503_and_are_not_stored() {
-    let edge = Edge::with(&["forms.lock_timeout=300ms", "forms.max_connections_per_form=2"]).await;
+    let edge = Edge::with(&["forms.lock_timeout=2s", "forms.max_connections_per_form=2"]).await;
     let account = edge.account("quiet-otter").await;
     edge.run("update accounts set plan = 'scale'").await;
     let held = limited(&edge, &account).await;
