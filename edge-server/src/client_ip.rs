@@ -54,7 +54,7 @@ impl TrustedProxies {
         Some(client)
     }
 
-    /// Returns the network whose connections are limited together: the address of a peer, or the /64 of an IPv6 address.
+    /// Returns the network of which all connections are limited together: the address of a peer, or the /64 of an IPv6 address.
     /// `None` for a trusted proxy, which connects for many clients.
     pub(crate) fn limited_network(&self, peer: SocketAddr) -> Option<IpAddr> {
         let ip = peer.ip().to_canonical();

@@ -28,8 +28,8 @@ pub(crate) enum Tenant {
     /// A site, by its subdomain.
     Site(Uuid),
     Account(Uuid),
-    /// The visitors of an account. Their requests cause work whose result is not cached, as often as they like. It must not
-    /// delay the work of the account whose result is cached for all.
+    /// The visitors of an account. Their requests cause work without a cached result, as often as they like. It must not
+    /// delay the work of the account that is cached for all.
     Visitors(Uuid),
 }
 

@@ -28,7 +28,7 @@ pub(crate) async fn rest(stream: &mut TcpStream) -> String {
     String::from_utf8_lossy(&all).into_owned()
 }
 
-/// Reads one response whose body is the page.
+/// Reads one response with the page as its body.
 pub(crate) async fn one_page(stream: &mut TcpStream) -> String {
     let mut response = Vec::new();
     while !response.ends_with(b"<p>x") {

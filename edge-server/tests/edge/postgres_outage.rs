@@ -103,7 +103,7 @@ async fn arrive(edge: &Edge, forms: [Uuid; 2], outage: &Arc<Outage>) -> Vec<Join
     visits
 }
 
-/// One form whose submissions share transactions, and one with a limit, so that each has its own. Both are cached.
+/// One form with submissions that share transactions, and one with a limit, so that each has its own. Both are cached.
 async fn forms(edge: &Edge, account: &Account<'_>) -> [Uuid; 2] {
     edge.run(&format!("update accounts set plan = 'scale' where id = '{}'", account.id)).await;
     let plain = account.form(one_text_field()).await;

@@ -49,7 +49,7 @@ impl Rounds {
         self.progress.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Runs a long part of a round whose client has timeouts of its own: the time that it takes counts as progress.
+    /// Runs a long part of a round, by a client with timeouts of its own: the time that it takes counts as progress.
     pub async fn long_part<T>(&self, part: impl Future<Output = T>) -> T {
         let mut part = pin!(part);
         loop {

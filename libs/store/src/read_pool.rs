@@ -54,7 +54,7 @@ impl Circuit {
 /// The failure of a read.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
-    /// Postgres did not result in time, or the circuit is open.
+    /// Postgres did not respond in time, or the circuit is open.
     #[error("postgres does not answer")]
     Unavailable,
     /// Postgres returned an error.

@@ -1,4 +1,4 @@
-//! The response with a file of a site whose bytes are in memory.
+//! The response with a file of a site, from its bytes in memory.
 
 use std::sync::Arc;
 

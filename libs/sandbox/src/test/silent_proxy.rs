@@ -1,4 +1,4 @@
-//! A TCP proxy whose connections can die without a reset, as when a firewall forgets them or a host loses power.
+//! A TCP proxy with connections that can die without a reset, as when a firewall forgets them or a host loses power.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};

@@ -80,7 +80,7 @@ pub async fn delete_bulk(conn: &mut Conn, account_id: Uuid, limit: i64) -> Resul
 }
 
 /// Keeps the names of the account's subdomains, present and former, from being assigned again until `kept_until`. Also
-/// deletes some of the names whose time is over.
+/// deletes some of the names that have expired.
 pub async fn rest_names(
     conn: &mut Conn,
     account_id: Uuid,

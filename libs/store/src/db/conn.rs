@@ -1,4 +1,4 @@
-//! A connection whose statements have a deadline on this side.
+//! A connection with a deadline for its statements on this side.
 //!
 //! A connection can die without a reset: a firewall forgets it, a host loses power. The statement's answer then never
 //! comes, and Postgres' own timeouts don't help. sqlx has no deadline, and its pool pings a returned connection without
