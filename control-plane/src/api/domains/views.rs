@@ -130,11 +130,12 @@ pub(super) fn view(app: &App, row: Domain, now: DateTime<Utc>) -> DomainView {
         error_code,
         error,
         last_checked_at: row.last_checked_at,
-        next_attempt_at: next_order_at.unwrap_or(row.next_attempt_at),
+        // What is overdue or under way is due now.
+        next_attempt_at: next_order_at.unwrap_or(row.next_attempt_at).max(now),
         certificate: row.certificate_not_after.map(|not_after| CertificateView {
             not_after,
             issuer: row.certificate_issuer,
-            next_renewal_at: row.certificate_renew_at,
+            next_renewal_at: row.certificate_renew_at.map(|at| at.max(now)),
         }),
         redirect_to: row.redirect_to,
         hsts: row

@@ -203,6 +203,27 @@ async fn a_refused_order_shows_the_authoritys_words() {
 }
 
 #[tokio::test]
+async fn times_of_overdue_checks_and_renewals_are_never_in_the_past() {
+    let owner = Owner::new(&["domains.recheck_after=1h"]).await;
+    let (path, created) = owner.add(json!({"domain": "example.com"})).await;
+    let proof = created["records"][1]["value"].as_str().unwrap();
+    owner.api.dns().set("example.com", &["A 203.0.113.7"]);
+    owner.api.dns().set("_webruntime.example.com", &[&format!("TXT {proof}")]);
+    assert_eq!(owner.read(&path).await["sslStatus"], "issuing");
+    let overdue = "update domains set next_attempt_at = now() - interval '1 hour';
+                   update certificates set chain = 'PEM', sealed_key = '\\x00', issuer = 'A CA',
+                     not_after = now() + interval '10 days', renew_at = now() - interval '1 day', next_attempt_at = null";
+    for statement in overdue.split(';') {
+        owner.api.execute(statement).await.unwrap();
+    }
+    let domain = owner.read(&path).await;
+    let time = |value: &Value| value.as_str().unwrap().parse::<chrono::DateTime<chrono::Utc>>().unwrap();
+    let earliest = time(&domain["lastCheckedAt"]);
+    assert!(time(&domain["nextAttemptAt"]) >= earliest, "{domain}");
+    assert!(time(&domain["certificate"]["nextRenewalAt"]) >= earliest, "{domain}");
+}
+
+#[tokio::test]
 async fn a_check_that_comes_too_soon_gets_429_and_a_read_shows_what_stands() {
     let owner = Owner::new(&["domains.recheck_after=1h"]).await;
     let (path, _) = owner.add(json!({"domain": "www.example.com"})).await;
