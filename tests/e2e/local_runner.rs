@@ -241,7 +241,7 @@ async fn https_is_served_with_certificates_of_an_authority_that_is_made_once() -
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_base_url_of_https_starts_and_http_leads_there() -> Result<()> {
+async fn a_base_url_of_https_starts_http_leads_there_and_the_demo_works() -> Result<()> {
     let (folder, port) = (tempfile::tempdir()?, sandbox::port::reserve()?);
     let base_url = format!("https://localhost:{}", port.port);
     let run = |arguments: &[&str]| -> Result<String> {
@@ -259,5 +259,8 @@ async fn a_base_url_of_https_starts_and_http_leads_there() -> Result<()> {
         serde_json::from_slice(&std::fs::read(folder.path().join(local::StackFile::NAME))?)?;
     let plain = Client::new(file.http_port).get("http://localhost/login").await?;
     ensure!(plain.header("location") == format!("{base_url}/login"), "{plain:?}");
+    let demo = run(&["demo"])?;
+    ensure!(demo.contains(&format!("curl -s '{base_url}/api/analytics/")), "{demo}");
+    ensure!(demo.contains(" --cacert '"), "{demo}");
     run(&["down"]).map(drop)
 }

@@ -7,6 +7,8 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use serde_json::Value;
 
+use crate::folder::Folder;
+use crate::stack;
 use crate::stack_file::StackFile;
 
 /// An HTTP client that calls this machine only.
@@ -20,10 +22,25 @@ pub(crate) struct Response {
 
 impl Client {
     pub(crate) fn new() -> Result<Self> {
+        Self::with_authorities(Vec::new())
+    }
+
+    /// Creates a client that trusts the local authority too, if the directory has one.
+    pub(crate) fn trusting(folder: &Folder) -> Result<Self> {
+        let authority = folder.part(stack::AUTHORITY);
+        match std::fs::read(&authority) {
+            Ok(pem) => Self::with_authorities(pem),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Self::new(),
+            Err(error) => Err(error).with_context(|| format!("reading {}", authority.display())),
+        }
+    }
+
+    fn with_authorities(authorities: Vec<u8>) -> Result<Self> {
         let allow = ["127.0.0.0/8", "::1", "localhost", "*.localhost"].map(str::parse);
         let config = outbound::Config {
             allow: allow.into_iter().collect::<Result<_, _>>()?,
             max_body_bytes: 4 << 20,
+            authorities,
             ..outbound::Config::default()
         };
         Ok(Self(outbound::Client::new(config)?))

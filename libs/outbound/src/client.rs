@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, Method, StatusCode, header};
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject as _;
 use tokio::time::Instant;
 
 use crate::body::{self, Truncation};
@@ -37,6 +39,8 @@ pub struct Config {
     /// Number of bytes read of a response body; the rest is discarded.
     pub max_body_bytes: usize,
     pub user_agent: String,
+    /// Certificates in PEM of further authorities, which are trusted for allow-listed targets alone.
+    pub authorities: Vec<u8>,
 }
 
 impl Default for Config {
@@ -48,6 +52,7 @@ impl Default for Config {
             total_timeout: Duration::from_secs(15),
             max_body_bytes: 64 * 1024,
             user_agent: concat!("webruntime/", env!("CARGO_PKG_VERSION")).into(),
+            authorities: Vec::new(),
         }
     }
 }
@@ -115,7 +120,8 @@ impl Client {
             allow: Arc::clone(&allow),
             is_allowed,
         };
-        let (guarded, unguarded) = (build(&config, checked(false))?, build(&config, checked(true))?);
+        let (guarded, unguarded) =
+            (build(&config, checked(false), &[])?, build(&config, checked(true), &config.authorities)?);
         Ok(Self { config: Arc::new(config), guarded, unguarded })
     }
 
@@ -152,9 +158,9 @@ impl Client {
 }
 
 #[expect(clippy::disallowed_methods, reason = "this is the guarded client that the ban points to")]
-fn build(config: &Config, resolver: CheckedResolver) -> Result<reqwest::Client, Error> {
+fn build(config: &Config, resolver: CheckedResolver, authorities: &[u8]) -> Result<reqwest::Client, Error> {
     reqwest::Client::builder()
-        .tls_backend_preconfigured(tls()?)
+        .tls_backend_preconfigured(tls(authorities)?)
         .dns_resolver(Arc::new(resolver))
         .redirect(reqwest::redirect::Policy::none())
         .no_proxy()
@@ -174,10 +180,15 @@ fn build(config: &Config, resolver: CheckedResolver) -> Result<reqwest::Client, 
         .map_err(|error| Error::classify(&error))
 }
 
-/// Uses ring and the root certificates of browsers. Both are built in, so they are the same on every machine.
-fn tls() -> Result<rustls::ClientConfig, Error> {
+/// Uses ring, and the root certificates of browsers beside those of `authorities`. Both are built in, so they are the same on
+/// every machine.
+fn tls(authorities: &[u8]) -> Result<rustls::ClientConfig, Error> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let roots = rustls::RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
+    let mut roots = rustls::RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
+    for authority in CertificateDer::pem_slice_iter(authorities) {
+        let authority = authority.map_err(|error| Error::Tls { reason: error.to_string() })?;
+        roots.add(authority).map_err(|error| Error::Tls { reason: error.to_string() })?;
+    }
     let mut tls = rustls::ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .map_err(|error| Error::Tls { reason: error.to_string() })?

@@ -52,9 +52,10 @@ pub(super) fn about(site_id: &str) -> Vec<ExampleQuery> {
 }
 
 impl ExampleQuery {
-    /// Returns the call as a curl command.
-    pub(super) fn command(&self, base: &str, key: &str) -> String {
-        let call = format!("curl -s '{base}{}' -H 'Authorization: Bearer {key}'", self.path);
+    /// Returns the call as a curl command, with the certificate of the authority that curl must trust.
+    pub(super) fn command(&self, base: &str, key: &str, authority: Option<&str>) -> String {
+        let trust = authority.map(|path| format!(" --cacert '{path}'")).unwrap_or_default();
+        let call = format!("curl -s '{base}{}' -H 'Authorization: Bearer {key}'{trust}", self.path);
         match &self.body {
             Some(body) => format!("{call} -H 'Content-Type: application/json' -d '{body}'"),
             None => call,
@@ -69,7 +70,8 @@ mod tests {
     #[test]
     fn commands_can_be_copied_to_a_shell() {
         let all = about("1");
-        let commands: Vec<_> = all.iter().map(|query| query.command("http://localhost:1", "st_x")).collect();
+        let commands: Vec<_> =
+            all.iter().map(|query| query.command("http://localhost:1", "st_x", None)).collect();
         assert_eq!(
             commands[5],
             "curl -s 'http://localhost:1/api/analytics/realtime?siteId=1' -H 'Authorization: Bearer st_x'"

@@ -18,7 +18,7 @@ use tokio::task::JoinSet;
 use crate::client::Client;
 use crate::folder::Folder;
 use crate::progress::Progress;
-use crate::stack::Secrets;
+use crate::stack::{self, Secrets};
 use crate::stack_file::StackFile;
 use visits::{DemoSite, Event};
 
@@ -37,7 +37,7 @@ const PROGRESS_INTERVAL: usize = 250;
 /// Creates the site on the running system.
 pub(crate) async fn run(folder: Folder) -> Result<()> {
     let file = StackFile::read(&folder)?.context("nothing runs in this directory; start it with `up`")?;
-    let (client, progress) = (Client::new()?, Progress::new());
+    let (client, progress) = (Client::trusting(&folder)?, Progress::new());
     let base = &file.base_url;
     progress.step("creating an account");
     let trial = client.call("", Method::POST, &format!("{base}/api/trial"), None).await?;
@@ -112,8 +112,11 @@ pub(crate) async fn run(folder: Folder) -> Result<()> {
     println!("Its form       {hosted}");
     println!("Its key        {key}");
     println!("{views} page views of the last week are counted. Example queries:");
+    let authority = folder.part(stack::AUTHORITY);
+    let must_trust = base.starts_with("https://") && authority.exists();
+    let authority = must_trust.then(|| authority.display().to_string());
     for query in example_queries::about(site_id) {
-        println!("\n# {}\n{}", query.title, query.command(base, key));
+        println!("\n# {}\n{}", query.title, query.command(base, key, authority.as_deref()));
     }
     Ok(())
 }
