@@ -20,6 +20,7 @@ mod state;
 mod submissions;
 mod tls;
 mod transport;
+mod unread_body;
 mod uploads;
 
 use anyhow::Context;
@@ -52,6 +53,7 @@ pub async fn run(config: Config, listeners: Listeners, shutdown: Shutdown) -> an
                 main: listeners.main,
                 https: listeners.https,
                 proxy_protocol: listeners.proxy_protocol,
+                https_proxy_protocol: listeners.https_proxy_protocol,
             };
             listener::serve(sockets, state.clone(), router, limits, shutdown).await?;
             // All connections are closed, so no further views are counted.

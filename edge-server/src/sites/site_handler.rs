@@ -30,6 +30,7 @@ use super::sitemaps;
 use crate::proxy;
 use crate::request_id::request_id;
 use crate::state::EdgeState;
+use crate::unread_body;
 
 /// The address of a site's not-found page.
 const NOT_FOUND_ADDRESS: &str = "/404";
@@ -41,7 +42,14 @@ pub(crate) async fn serve(state: &EdgeState, host: SiteHost<'_>, request: Reques
         tracker::SCRIPT_PATH | tracker::FORMER_PATH | tracker::COLLECT_PATH => {
             collect(state, host, request).await
         }
-        _ => read(state, host, &request.into_parts().0).await,
+        _ => {
+            let (parts, body) = request.into_parts();
+            let response = read(state, host, &parts).await;
+            if response.as_ref().is_err_and(|instead| instead.status() == StatusCode::PERMANENT_REDIRECT) {
+                unread_body::discard(&parts.headers, body).await;
+            }
+            response
+        }
     }
     .unwrap_or_else(|instead| instead);
     let is_not_modified = response.status() == StatusCode::NOT_MODIFIED;
@@ -67,6 +75,13 @@ async fn collect(state: &EdgeState, host: SiteHost<'_>, mut request: Request) ->
 }
 
 async fn read(state: &EdgeState, host: SiteHost<'_>, request: &Parts) -> Result<Response, Response> {
+    // All methods: 308 keeps the method and the body.
+    if matches!(host, SiteHost::Custom(_))
+        && let Some(domain) = &find_site(state, host).await?.value.moved_to
+    {
+        let path = request.uri.path_and_query().map_or("/", PathAndQuery::as_str);
+        return Err(redirect_to_domain(&format!("{}{path}", state.addresses.at(domain))));
+    }
     if !matches!(request.method, Method::GET | Method::HEAD) {
         return Err(method_not_allowed());
     }
@@ -78,10 +93,6 @@ async fn read(state: &EdgeState, host: SiteHost<'_>, request: &Parts) -> Result<
     if let (SiteHost::Subdomain(_), Some(name)) = (host, &site.value.moved_to) {
         let path = request.uri.path_and_query().map_or("/", PathAndQuery::as_str);
         return Err(redirect_to_site(&format!("{}{path}", state.addresses.site(name))));
-    }
-    if let (SiteHost::Custom(_), Some(domain)) = (host, &site.value.moved_to) {
-        let path = request.uri.path_and_query().map_or("/", PathAndQuery::as_str);
-        return Err(redirect_to_domain(&format!("{}{path}", state.addresses.at(domain))));
     }
     let Some(path) = path else { return Err(own_not_found(state, &site, request).await?) };
     let is_get = request.method == Method::GET;

@@ -3,7 +3,7 @@
 use axum::body::Body;
 use axum::extract::Request;
 use axum::response::IntoResponse;
-use http::{HeaderValue, Method, Response, StatusCode, header};
+use http::{HeaderValue, Response, StatusCode, header};
 
 use super::challenges::is_http_challenge;
 use super::server_name::certificate_name;
@@ -20,11 +20,9 @@ pub(crate) struct HttpsAddress {
 }
 
 impl HttpsAddress {
-    /// `None` for methods other than GET and HEAD, whose requests have been sent in clear already, and for challenges of
-    /// certificate authorities.
+    /// `None` for challenges of certificate authorities. All methods are redirected: 308 keeps the method and the body.
     pub(crate) fn of(state: &EdgeState, request: &Request) -> Option<Self> {
-        let is_read = matches!(*request.method(), Method::GET | Method::HEAD);
-        if !is_read || is_http_challenge(request.uri().path()) {
+        if is_http_challenge(request.uri().path()) {
             return None;
         }
         let host = requested_host(request.version(), request.headers(), request.uri())?;

@@ -10,6 +10,7 @@ mod idle_list;
 pub(crate) mod listener;
 mod min_rate_body;
 mod proxy_protocol;
+mod request_scheme;
 pub(crate) mod router;
 mod service;
 mod strict_transport;

@@ -34,6 +34,8 @@ use crate::sites::connection_cache::ConnectionCache;
 use crate::sites::page_lookup;
 use crate::state::EdgeState;
 use crate::tls::{HttpsAddress, ServedCertificate};
+use crate::transport::request_scheme::{FORWARDED_PROTO, RequestScheme};
+use crate::unread_body;
 
 /// A response in memory, or one from the router, which keeps its connection active until it is complete.
 type EdgeResponse = Response<EitherBody<Full<Bytes>, TrackedBody<Body>>>;
@@ -68,6 +70,7 @@ pub(crate) struct EdgeService {
     connection: Arc<Connection>,
     peer: SocketAddr,
     security: Security,
+    scheme: RequestScheme,
     body_timeout: Duration,
     cache: RefCell<ConnectionCache>,
 }
@@ -81,12 +84,14 @@ impl EdgeService {
         security: Security,
         body_timeout: Duration,
     ) -> Self {
+        let scheme = RequestScheme::new(security.certificate().is_some(), peer, &state.trusted_proxies);
         Self {
             state: state.clone(),
             router: router.clone(),
             connection,
             peer,
             security,
+            scheme,
             body_timeout,
             cache: RefCell::default(),
         }
@@ -107,7 +112,8 @@ impl EdgeService {
             return Some(fast_path::Handoff::default());
         }
         let certificate = self.security.certificate();
-        fast_path::serve(stream, &self.state, self.cache.get_mut(), &self.connection, certificate).await
+        let origin = fast_path::Origin { certificate, scheme: self.scheme };
+        fast_path::serve(stream, &self.state, self.cache.get_mut(), &self.connection, origin).await
     }
 
     /// Returns whether a request is for a host that the connection's certificate does not cover.
@@ -134,10 +140,12 @@ impl Service<Request<Incoming>> for EdgeService {
         if self.is_misdirected(&request) {
             return Either::Left(ready(Ok(misdirected().map(EitherBody::Left))));
         }
+        let is_secure = self.scheme.is_https(headers.get(FORWARDED_PROTO).map(HeaderValue::as_bytes));
+        let redirects = self.security.redirects() && !is_secure;
         // A request with a body is never one for a page.
-        if !self.security.redirects()
+        if !redirects
             && request.body().is_end_stream()
-            && let Some(page) = PageRequest::new(&request, self.security.certificate().is_some())
+            && let Some(page) = PageRequest::new(&request, is_secure)
             && let Some(response) = self.answer_cached(&page, headers)
         {
             let response = if is_head { remove_body(response) } else { response };
@@ -148,9 +156,8 @@ impl Service<Request<Incoming>> for EdgeService {
         let mut request = request.map(|body| Body::new(MinRateBody::new(body, timeout)));
         request.extensions_mut().insert(ConnectInfo(self.peer));
         let router = self.router.clone();
-        let https = if self.security.redirects() { HttpsAddress::of(&self.state, &request) } else { None };
+        let https = if redirects { HttpsAddress::of(&self.state, &request) } else { None };
         let https = https.map(|https| (https, self.state.clone()));
-        let is_secure = self.security.certificate().is_some();
         let domain = if is_secure { CustomDomain::of(&self.state, &request) } else { None };
         let domain = domain.map(|domain| (domain, self.state.clone()));
         Either::Right(Box::pin(async move {
@@ -159,7 +166,11 @@ impl Service<Request<Incoming>> for EdgeService {
                 None => None,
             };
             let mut response = match redirect {
-                Some(redirect) => redirect,
+                Some(redirect) => {
+                    let (parts, body) = request.into_parts();
+                    unread_body::discard(&parts.headers, body).await;
+                    redirect
+                }
                 None => router.route(request).await,
             };
             if let Some((domain, state)) = domain {

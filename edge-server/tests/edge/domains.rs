@@ -1,7 +1,7 @@
 //! Custom domains: a verified domain serves its own site and no other.
 
 use contract::Change;
-use http::StatusCode;
+use http::{Method, StatusCode};
 
 use crate::fixtures::Account;
 use crate::harness::Edge;
@@ -114,7 +114,7 @@ async fn a_domain_is_served_for_a_week_after_it_was_last_verified() {
 }
 
 #[tokio::test]
-async fn a_domain_redirects_to_another_one_while_that_is_served() {
+async fn a_domain_redirects_requests_of_every_method_to_another_one_while_that_is_served() {
     let edge = Edge::start().await;
     edge.wait_until_subscribed().await;
     let site = edge.account("quiet-otter").await;
@@ -131,6 +131,13 @@ async fn a_domain_redirects_to_another_one_while_that_is_served() {
     let response =
         edge.get_until("www.example.com", "/about?a=1", |response| response.status == redirected).await;
     assert_eq!(response.header("location"), format!("http://example.com:{}/about?a=1", edge.port()));
+    for (method, path) in
+        [(Method::POST, "/about"), (Method::DELETE, "/"), (Method::OPTIONS, "/x"), (Method::PUT, "/api/x")]
+    {
+        let response = edge.visitor.send(method, "www.example.com", path, &[], "a body").await;
+        let location = format!("http://example.com:{}{path}", edge.port());
+        assert_eq!((response.status, response.header("location")), (redirected, location.as_str()));
+    }
     assert_eq!(edge.visitor.get("example.com", "/about").await.text(), "<p>about");
     // A target that is not served would make the site unreachable.
     edge.run("update domains set verified_at = null where domain = 'example.com'").await;

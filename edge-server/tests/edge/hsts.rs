@@ -147,3 +147,16 @@ async fn a_policy_is_on_redirects_over_https_and_not_on_the_redirect_to_https() 
     })
     .await;
 }
+
+#[tokio::test]
+async fn a_policy_is_sent_through_a_trusted_proxy_that_terminates_tls() {
+    let tls = start(&["http.trusted_proxies=[\"127.0.0.0/8\"]"]).await;
+    set_policy(&tls, "300", false, Some("max-age=300")).await;
+    for path in ["/", "/", "/app.css", "/nothing"] {
+        for (proto, expected) in [("https", "max-age=300"), ("http", "")] {
+            let headers = [("x-forwarded-proto", proto)];
+            let response = tls.edge.visitor.send(http::Method::GET, DOMAIN, path, &headers, "").await;
+            assert_eq!(response.header(HEADER), expected, "{path} over {proto}");
+        }
+    }
+}

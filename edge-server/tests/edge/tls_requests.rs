@@ -169,13 +169,39 @@ async fn http_leads_to_https_for_hosts_with_a_certificate() {
         }
     }
     assert!(tls.get(SITE, SITE, "/").await.ends_with("<p>x"), "no redirect over https");
-    let posted = send(Method::POST, "localhost", "/api/forms/x/submit").await;
-    assert!(!posted.status.is_redirection(), "a body was sent in clear already: {}", posted.status);
     assert_eq!(
         send(Method::GET, "shop.example.org", "/").await.status,
         StatusCode::NOT_FOUND,
         "no certificate"
     );
+}
+
+#[tokio::test]
+async fn requests_of_every_method_are_redirected_to_https_with_their_bodies() {
+    let tls = TlsEdge::start(&["http.base_url=https://localhost:8443"]).await;
+    for method in [Method::POST, Method::PUT, Method::PATCH, Method::DELETE, Method::OPTIONS] {
+        // The response arrives although the body, which is larger than the buffers of a connection, is not used.
+        let body = "x".repeat(if method == Method::POST { 900_000 } else { 0 });
+        let response = tls.edge.visitor.send(method, "localhost", "/api/forms/x/submit?a", &[], body).await;
+        assert_eq!(response.status, StatusCode::PERMANENT_REDIRECT);
+        assert_eq!(response.header("location"), "https://localhost:8443/api/forms/x/submit?a");
+    }
+}
+
+#[tokio::test]
+async fn a_proxy_that_terminates_tls_gets_no_redirect_loop() {
+    let base_url = "http.base_url=https://localhost:8443";
+    for (trusted, status) in [("127.0.0.0/8", 200), ("10.0.0.0/8", 308)] {
+        let tls = TlsEdge::start(&[base_url, &format!("http.trusted_proxies=[\"{trusted}\"]")]).await;
+        tls.edge.account("quiet-otter").await.page("index", "<p>x").await;
+        for (proto, expected) in [("https", status), ("HTTPS", status), ("http", 308), ("", 308)] {
+            for host in [SITE, "localhost"] {
+                let headers = [("x-forwarded-proto", proto)];
+                let response = tls.edge.visitor.send(Method::GET, host, "/", &headers, "").await;
+                assert_eq!(response.status.as_u16(), expected, "{host} of {trusted}: {proto}");
+            }
+        }
+    }
 }
 
 #[tokio::test]

@@ -14,4 +14,4 @@ mod serve;
 mod watch;
 
 pub(super) use handoff::{Handoff, Protocol};
-pub(super) use serve::serve;
+pub(super) use serve::{Origin, serve};

@@ -9,6 +9,7 @@ use httparse::{Header, ParserConfig, Request, Status};
 
 use crate::page_request::PageRequest;
 use crate::tls::is_http_challenge;
+use crate::transport::request_scheme::{FORWARDED_PROTO, RequestScheme};
 
 /// Most headers that hyper accepts.
 const HEADERS_MAX: usize = 100;
@@ -36,10 +37,12 @@ pub(super) struct SimpleRequest<'a> {
     pub(super) accept_language: Option<&'a [u8]>,
     pub(super) if_none_match: Option<&'a [u8]>,
     pub(super) request_id: Option<&'a [u8]>,
+    pub(super) forwarded_proto: Option<&'a [u8]>,
 }
 
 impl SimpleRequest<'_> {
-    pub(super) fn page_request(&self, is_secure: bool) -> PageRequest<'_> {
+    pub(super) fn page_request(&self, scheme: RequestScheme) -> PageRequest<'_> {
+        let is_secure = scheme.is_https(self.forwarded_proto);
         let Self { host, path, query, is_get, .. } = *self;
         PageRequest { host, path, query, is_get, is_secure }
     }
@@ -79,7 +82,7 @@ fn simple_request<'a>(request: &Request<'_, 'a>) -> Option<SimpleRequest<'a>> {
     };
     let mut host = None;
     let (mut accept_encoding, mut accept_language) = (None, None);
-    let (mut if_none_match, mut request_id) = (None, None);
+    let (mut if_none_match, mut request_id, mut forwarded_proto) = (None, None, None);
     for Header { name, value } in &*request.headers {
         let is = |other: &str| name.eq_ignore_ascii_case(other);
         match name.len() {
@@ -88,6 +91,7 @@ fn simple_request<'a>(request: &Request<'_, 'a>) -> Option<SimpleRequest<'a>> {
             15 if is("accept-language") => once(&mut accept_language, value)?,
             13 if is("if-none-match") => once(&mut if_none_match, value)?,
             12 if is("x-request-id") => once(&mut request_id, value)?,
+            17 if is(FORWARDED_PROTO) => once(&mut forwarded_proto, value)?,
             10 if is("connection") => value.eq_ignore_ascii_case(b"keep-alive").then_some(())?,
             14 if is("content-length") || is("http2-settings") => return None,
             17 if is("transfer-encoding") => return None,
@@ -112,6 +116,7 @@ fn simple_request<'a>(request: &Request<'_, 'a>) -> Option<SimpleRequest<'a>> {
         accept_language,
         if_none_match,
         request_id,
+        forwarded_proto,
     })
 }
 

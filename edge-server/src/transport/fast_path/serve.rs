@@ -22,6 +22,7 @@ use crate::sites::pages::encodings::Accepted;
 use crate::state::EdgeState;
 use crate::tls::ServedCertificate;
 use crate::transport::connections::Connection;
+use crate::transport::request_scheme::RequestScheme;
 
 /// Reads after which an incomplete head is left to hyper. Every read parses the head again from its start.
 const READS_MAX: usize = 4;
@@ -32,16 +33,24 @@ enum Found {
     Form(Arc<CachedFormPage>),
 }
 
+/// Where the requests of a connection come from.
+#[derive(Clone, Copy, Default)]
+pub(in crate::transport) struct Origin<'a> {
+    /// The certificate of a TLS connection.
+    pub(in crate::transport) certificate: Option<&'a ServedCertificate>,
+    pub(in crate::transport) scheme: RequestScheme,
+}
+
 /// Serves a connection as long as its requests are simple ones for pages, and for hosts that its certificate covers. Returns `None` if it is closed.
 pub(in crate::transport) async fn serve<S: AsyncRead + AsyncWrite + Unpin>(
     stream: &mut S,
     state: &EdgeState,
     cache: &mut ConnectionCache,
     connection: &Arc<Connection>,
-    certificate: Option<&ServedCertificate>,
+    origin: Origin<'_>,
 ) -> Option<Handoff> {
     let (batch, date) = (ResponseBatch::default(), DateCache::default());
-    let mut fast_path = FastPath { state, cache, connection, certificate, batch, date };
+    let mut fast_path = FastPath { state, cache, connection, origin, batch, date };
     let mut watch = Watch { connection, waker: None };
     let mut unread = Vec::new();
     let (mut reads, mut has_answered) = (0, false);
@@ -96,8 +105,7 @@ struct FastPath<'a> {
     state: &'a EdgeState,
     cache: &'a mut ConnectionCache,
     connection: &'a Arc<Connection>,
-    /// The certificate of a TLS connection.
-    certificate: Option<&'a ServedCertificate>,
+    origin: Origin<'a>,
     batch: ResponseBatch,
     date: DateCache,
 }
@@ -115,7 +123,7 @@ impl FastPath<'_> {
                 ParsedHead::Partial => break,
                 ParsedHead::Other => return (at, Next::HandOff),
             };
-            if self.certificate.is_some_and(|certificate| !certificate.covers(request.host)) {
+            if self.origin.certificate.is_some_and(|certificate| !certificate.covers(request.host)) {
                 return (at, Next::HandOff);
             }
             let now = Instant::now();
@@ -127,7 +135,7 @@ impl FastPath<'_> {
     }
 
     fn find_cached(&mut self, request: &SimpleRequest<'_>, now: Instant) -> Option<Found> {
-        let page = request.page_request(self.certificate.is_some());
+        let page = request.page_request(self.origin.scheme);
         if let Some(form) = forms::page_lookup::find_cached(self.state, &page, request.accept_language, now) {
             return Some(Found::Form(form));
         }
@@ -140,7 +148,7 @@ impl FastPath<'_> {
     async fn answer_next(&mut self, unread: &[u8]) -> Option<usize> {
         let ParsedHead::Simple(request, len) = request_head::parse(unread) else { return None };
         let _active = self.connection.begin_response();
-        let page = request.page_request(self.certificate.is_some());
+        let page = request.page_request(self.origin.scheme);
         let found = match forms::page_lookup::find(self.state, &page, request.accept_language).await {
             Some(form) => Found::Form(form),
             None => {
@@ -217,7 +225,7 @@ mod tests {
             }
             String::from_utf8(received).unwrap()
         };
-        let served = serve(&mut server, &state, &mut cache, &guard.connection, None);
+        let served = serve(&mut server, &state, &mut cache, &guard.connection, Origin::default());
         let (handoff, received) = tokio::join!(served, exchange);
         assert_eq!(received.matches("HTTP/1.1 200 OK\r\n").count(), 2, "{received}");
         assert_eq!(received.matches("x-cache: hit\r\n").count(), 2, "{received}");
