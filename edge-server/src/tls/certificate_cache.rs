@@ -1,6 +1,6 @@
 //! The cache of certificates by name. Names without one are cached too.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use cache::StaleOnErrorCache;
@@ -18,11 +18,16 @@ const ENTRY_BYTES: usize = 256;
 
 type CachedCertificate = Option<Arc<ServedCertificate>>;
 
+/// Lookups of uncached names in a second. While the list of names is not loaded, a flood of unknown names must leave Postgres
+/// to other queries.
+const LOOKUPS_PER_SECOND: u32 = 200;
+
 /// Certificates by name: hosts, and the wildcard of the sites domain.
 pub(super) struct CertificateCache {
     lookups: ReadPool,
     certificates: StaleOnErrorCache<String, CachedCertificate>,
     known_names: KnownNames,
+    lookup_rate: LookupRate,
     master_key: MasterKey,
     template: ServerConfig,
     clock: Clock,
@@ -45,6 +50,7 @@ impl CertificateCache {
             lookups,
             certificates: StaleOnErrorCache::new(config.bounds(config.max_certificate_bytes), weigh),
             known_names: KnownNames::default(),
+            lookup_rate: LookupRate::default(),
             master_key,
             template,
             clock,
@@ -57,9 +63,17 @@ impl CertificateCache {
         let certificate = match self.certificates.peek(name, now) {
             Some(certificate) => certificate,
             None if self.known_names.excludes(name) => None,
-            None => self.certificates.get(&name.to_owned(), now, self.load(name)).await?.value,
+            None => self.certificates.get(&name.to_owned(), now, self.load_within_rate(name)).await?.value,
         };
         Ok(certificate.filter(|certificate| certificate.is_unexpired(self.clock.now())))
+    }
+
+    /// Loads a certificate. Known names have no limit: all of them together are as many as there are certificates.
+    async fn load_within_rate(&self, name: &str) -> Result<CachedCertificate, ReadError> {
+        if !self.known_names.includes(name) && !self.lookup_rate.count(Instant::now()) {
+            return Err(ReadError::Unavailable);
+        }
+        self.load(name).await
     }
 
     async fn load(&self, name: &str) -> Result<CachedCertificate, ReadError> {
@@ -100,7 +114,38 @@ impl CertificateCache {
 
     /// Limits the age of entries while no signals arrive; `None` lifts the limit.
     pub(super) fn limit_age(&self, limit: Option<Duration>) {
-        self.known_names.pause(limit.is_some());
+        self.known_names.set_without_signals(limit.is_some());
         self.certificates.limit_age(limit);
+    }
+}
+
+/// Counts the lookups of the running second.
+#[derive(Default)]
+struct LookupRate(Mutex<Option<(Instant, u32)>>);
+
+impl LookupRate {
+    /// Counts a lookup. Returns `false` if the second has had all of its lookups.
+    fn count(&self, now: Instant) -> bool {
+        let mut second = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let running =
+            second.filter(|(began, _)| now.saturating_duration_since(*began) < Duration::from_secs(1));
+        let (began, count) = running.unwrap_or((now, 0));
+        *second = Some((began, count.saturating_add(1)));
+        count < LOOKUPS_PER_SECOND
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_flood_of_lookups_is_limited_in_every_second() {
+        let (rate, start) = (LookupRate::default(), Instant::now());
+        for second in 0..3 {
+            let at = start + Duration::from_secs(second);
+            let counted = (0..1_000).filter(|_| rate.count(at)).count();
+            assert_eq!(counted, LOOKUPS_PER_SECOND as usize);
+        }
     }
 }

@@ -1,13 +1,14 @@
 //! The handshake: reads the client's hello, finds the certificate of its name, and lets rustls do the rest.
 
+use std::io::{self, Read};
 use std::sync::Arc;
 
 use rustls::ServerConfig;
 use rustls::server::{Acceptor, ClientHello};
 use tokio::io::{AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
+use tokio_rustls::StartHandshake;
 use tokio_rustls::server::TlsStream;
-use tokio_rustls::{LazyConfigAcceptor, StartHandshake};
 
 use super::alpn_challenge;
 use super::served_certificate::ServedCertificate;
@@ -15,11 +16,17 @@ use super::server_name::certificate_name;
 use super::termination::TlsTermination;
 use crate::state::EdgeState;
 
+/// The longest hello that is read. Those of browsers have about 2 KiB, with a post-quantum key share. rustls alone would keep
+/// 64 KiB of one for every silent client.
+const MAX_HELLO_BYTES: usize = 16 * 1024;
+
 /// The description of a fatal alert (RFC 8446, 6.2) that ends a handshake before rustls has taken it over. rustls would answer
 /// an unknown name with `access_denied`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 enum Alert {
+    /// The hello is too long.
+    DecodeError = 50,
     /// The certificate can't be looked up.
     InternalError = 80,
     /// There is no certificate of this name.
@@ -34,9 +41,14 @@ impl Alert {
 
     /// Sends the alert and closes the connection.
     async fn send(self, stream: &mut (impl AsyncWrite + Unpin)) {
-        if stream.write_all(&self.record()).await.is_ok() {
-            let _already_closed = stream.shutdown().await;
-        }
+        close_with(stream, &self.record()).await;
+    }
+}
+
+/// Sends the record of an alert and closes the connection.
+async fn close_with(stream: &mut (impl AsyncWrite + Unpin), alert: &[u8]) {
+    if stream.write_all(alert).await.is_ok() {
+        let _already_closed = stream.shutdown().await;
     }
 }
 
@@ -65,13 +77,56 @@ impl Asked {
 /// got an alert and the connection is closed.
 pub(crate) async fn accept(tls: &TlsTermination, state: &EdgeState, stream: TcpStream) -> Option<Accepted> {
     let handshake = async {
-        let acceptor = LazyConfigAcceptor::new(Acceptor::default(), stream);
-        let start = acceptor.await.map_err(log_failure).ok()?;
+        let start = read_hello(stream).await.map_err(log_failure).ok()?;
         // Only from here on: a client that sends its hello slowly keeps no other one waiting.
         let slot = tls.handshakes.acquire().await;
         slot.run(answer(tls, state, start)).await.flatten()
     };
     tokio::time::timeout(tls.handshake_timeout, handshake).await.ok().flatten()
+}
+
+/// What has been received of a socket, up to the limit.
+struct Received<'a> {
+    stream: &'a TcpStream,
+    left: usize,
+}
+
+impl Read for Received<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let length = buffer.len().min(self.left);
+        let read = self.stream.try_read(&mut buffer[..length])?;
+        self.left -= read;
+        Ok(read)
+    }
+}
+
+/// Reads a whole hello. After a wrong one or a longer one the client gets an alert and the connection is to be closed.
+async fn read_hello(mut stream: TcpStream) -> io::Result<StartHandshake<TcpStream>> {
+    let (mut acceptor, mut left) = (Acceptor::default(), MAX_HELLO_BYTES);
+    loop {
+        stream.readable().await?;
+        let mut received = Received { stream: &stream, left };
+        match acceptor.read_tls(&mut received) {
+            Ok(0) => return Err(io::ErrorKind::UnexpectedEof.into()),
+            Ok(_) => left = received.left,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => continue,
+            Err(error) => return Err(error),
+        }
+        match acceptor.accept() {
+            Ok(Some(accepted)) => return Ok(StartHandshake::from_parts(accepted, stream)),
+            Ok(None) if left == 0 => {
+                Alert::DecodeError.send(&mut stream).await;
+                return Err(io::Error::new(io::ErrorKind::InvalidData, "the hello is too long"));
+            }
+            Ok(None) => {}
+            Err((error, mut alert)) => {
+                let mut record = Vec::new();
+                alert.write_all(&mut record)?;
+                close_with(&mut stream, &record).await;
+                return Err(io::Error::new(io::ErrorKind::InvalidData, error));
+            }
+        }
+    }
 }
 
 /// Answers a hello, and completes its handshake if there is a certificate of its name.

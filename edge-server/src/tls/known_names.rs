@@ -10,6 +10,8 @@ use std::time::{Duration, Instant};
 /// signal to Redis at least once, and an edge that loses Redis notices within three seconds and clears the list. Only a
 /// Redis that splits in two could lose a signal unnoticed, and hide a new name for this long.
 const RELOAD_AFTER: Duration = Duration::from_secs(10 * 60);
+/// The same while no signals arrive: then a new certificate is found this late, and unknown names still need no query.
+const RELOAD_WITHOUT_SIGNALS: Duration = Duration::from_secs(5);
 /// Names of one query, so that none takes long enough to look like an outage.
 pub(super) const PAGE: usize = 10_000;
 
@@ -29,8 +31,8 @@ struct Names {
     added: Option<Vec<u64>>,
     /// Counts the times that the list was cleared, so that no load from before is stored.
     epoch: u64,
-    /// No signals arrive, so a list would soon be out of date.
-    is_paused: bool,
+    /// No signals arrive, so the list is soon out of date.
+    has_no_signals: bool,
 }
 
 struct List {
@@ -40,8 +42,9 @@ struct List {
 
 impl Names {
     fn is_due(&self, now: Instant) -> bool {
-        let is_recent = |list: &List| now.saturating_duration_since(list.loaded_at) < RELOAD_AFTER;
-        !self.is_paused && !self.list.as_ref().is_some_and(is_recent)
+        let reload_after = if self.has_no_signals { RELOAD_WITHOUT_SIGNALS } else { RELOAD_AFTER };
+        let is_recent = |list: &List| now.saturating_duration_since(list.loaded_at) < reload_after;
+        !self.list.as_ref().is_some_and(is_recent)
     }
 }
 
@@ -50,6 +53,12 @@ impl KnownNames {
     pub(super) fn excludes(&self, name: &str) -> bool {
         let digest = self.hasher.hash_one(name);
         self.lock().list.as_ref().is_some_and(|list| !list.digests.contains(&digest))
+    }
+
+    /// Returns whether the list is loaded and has a name.
+    pub(super) fn includes(&self, name: &str) -> bool {
+        let digest = self.hasher.hash_one(name);
+        self.lock().list.as_ref().is_some_and(|list| list.digests.contains(&digest))
     }
 
     /// Replaces the list, if it is due, by all names and those that were added meanwhile. `load_page` returns up to [`PAGE`]
@@ -115,10 +124,13 @@ impl KnownNames {
         names.epoch += 1;
     }
 
-    /// Clears the list, and loads no other one while `is_paused`.
-    pub(super) fn pause(&self, is_paused: bool) {
-        self.clear();
-        self.lock().is_paused = is_paused;
+    /// Clears the list when signals arrive again, because some were missed. While none arrive, the list stays and is read
+    /// often.
+    pub(super) fn set_without_signals(&self, has_no_signals: bool) {
+        if !has_no_signals {
+            self.clear();
+        }
+        self.lock().has_no_signals = has_no_signals;
     }
 
     fn lock(&self) -> MutexGuard<'_, Names> {
@@ -165,11 +177,25 @@ mod tests {
         assert!(!known.excludes("a.test"));
         let failing = |_| async { Err::<Vec<String>, _>("unavailable") };
         assert!(known.load_if_due(Instant::now(), failing).await.is_err());
-        for (is_paused, is_excluded) in [(true, false), (false, true)] {
-            known.pause(is_paused);
-            load(&known, &[]).await;
-            assert_eq!(known.excludes("a.test"), is_excluded);
+        load(&known, &[]).await;
+        known.set_without_signals(false);
+        assert!(!known.excludes("a.test"), "signals arrive again, and some were missed");
+    }
+
+    #[tokio::test]
+    async fn while_signals_are_away_the_list_stays_and_is_read_every_few_seconds() {
+        let (known, queries, start) = (KnownNames::default(), Cell::new(0), Instant::now());
+        let page = |_| {
+            queries.set(queries.get() + 1);
+            std::future::ready(Ok::<_, Infallible>(vec!["a.test".to_owned()]))
+        };
+        known.load_if_due(start, page).await.unwrap();
+        known.set_without_signals(true);
+        for second in 0..=60 {
+            assert!(known.excludes("b.test"));
+            known.load_if_due(start + Duration::from_secs(second), page).await.unwrap();
         }
+        assert_eq!(queries.get(), 13, "the first one, and one every five seconds");
     }
 
     #[tokio::test]

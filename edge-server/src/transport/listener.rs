@@ -31,6 +31,14 @@ pub(crate) struct PublicSockets {
     pub(crate) main: TcpListener,
     pub(crate) https: Option<TcpListener>,
     pub(crate) proxy_protocol: ProxyProtocol,
+    pub(crate) https_proxy_protocol: ProxyProtocol,
+}
+
+/// What connections of one listener begin with.
+#[derive(Clone, Copy)]
+struct Listener {
+    is_tls: bool,
+    proxy_protocol: ProxyProtocol,
 }
 
 /// What all connections share.
@@ -41,7 +49,6 @@ struct Acceptor {
     servers: Servers,
     table: Arc<ConnectionTable>,
     permits: Arc<Semaphore>,
-    proxy_protocol: ProxyProtocol,
     /// Whether connections over HTTP lead to https.
     redirects_to_https: bool,
 }
@@ -59,7 +66,6 @@ pub(crate) async fn serve(
     let acceptor = Arc::new(Acceptor {
         // With a base URL of http, links lead there and not to https.
         redirects_to_https: sockets.https.is_some() && state.addresses.base().starts_with("https://"),
-        proxy_protocol: sockets.proxy_protocol,
         servers: Servers::new(&limits),
         permits: Arc::new(Semaphore::new(limits.max)),
         table: Arc::clone(&table),
@@ -69,10 +75,12 @@ pub(crate) async fn serve(
     });
     let https = async {
         if let Some(listener) = sockets.https {
-            acceptor.accept_all(listener, true, &shutdown).await;
+            let kind = Listener { is_tls: true, proxy_protocol: sockets.https_proxy_protocol };
+            acceptor.accept_all(listener, kind, &shutdown).await;
         }
     };
-    tokio::join!(acceptor.accept_all(sockets.main, false, &shutdown), https);
+    let main = Listener { is_tls: false, proxy_protocol: sockets.proxy_protocol };
+    tokio::join!(acceptor.accept_all(sockets.main, main, &shutdown), https);
     let aborted = table.drain(DRAIN_TIMEOUT).await;
     if aborted > 0 {
         tracing::warn!(
@@ -86,13 +94,13 @@ pub(crate) async fn serve(
 
 impl Acceptor {
     /// Accepts connections until `shutdown`, and serves each in a task.
-    async fn accept_all(self: &Arc<Self>, mut listener: TcpListener, over_tls: bool, shutdown: &Shutdown) {
+    async fn accept_all(self: &Arc<Self>, mut listener: TcpListener, kind: Listener, shutdown: &Shutdown) {
         // axum's accept, not the socket's own: it retries, and pauses when file descriptors run out.
         while let Some((stream, peer)) =
             shutdown.unless_requested(axum::serve::Listener::accept(&mut listener)).await
         {
             let proxies = &self.state.trusted_proxies;
-            if self.proxy_protocol == ProxyProtocol::Required && !proxies.trusts(peer.ip().to_canonical()) {
+            if kind.proxy_protocol == ProxyProtocol::Required && !proxies.trusts(peer.ip().to_canonical()) {
                 tracing::debug!(%peer, "closed a connection of a peer that is not in http.trusted_proxies");
                 continue;
             }
@@ -106,7 +114,7 @@ impl Acceptor {
             let guard = self.table.insert(network, Instant::now());
             let acceptor = Arc::clone(self);
             tokio::spawn(async move {
-                acceptor.serve_connection(stream, peer, over_tls, &guard).await;
+                acceptor.serve_connection(stream, peer, kind, &guard).await;
                 drop((guard, permit));
             });
         }
@@ -117,11 +125,11 @@ impl Acceptor {
         &self,
         mut stream: TcpStream,
         mut peer: SocketAddr,
-        over_tls: bool,
+        kind: Listener,
         guard: &ConnectionGuard,
     ) {
         set_socket_options(&stream);
-        if self.proxy_protocol == ProxyProtocol::Required {
+        if kind.proxy_protocol == ProxyProtocol::Required {
             let client = proxy_protocol::read_client(&mut stream, peer);
             match unless_closing(&guard.connection, client).await {
                 Some(Ok(client)) => {
@@ -135,7 +143,7 @@ impl Acceptor {
                 None => return,
             }
         }
-        if over_tls {
+        if kind.is_tls {
             // Boxed, so that connections over HTTP don't take the memory of a handshake.
             return Box::pin(self.serve_tls(stream, peer, guard)).await;
         }

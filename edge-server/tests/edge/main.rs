@@ -50,6 +50,7 @@ mod tls;
 mod tls_challenges;
 mod tls_client;
 mod tls_edges;
+mod tls_hellos;
 mod tls_openssl;
 mod tls_requests;
 mod tracker_injection;

@@ -7,7 +7,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use crate::harness::{Edge, over_https};
-use crate::tls_client::{SET, get};
+use crate::tls_client::{SET, get, hello};
 
 const LINE: &str = "PROXY TCP4 203.0.113.7 10.0.0.1 4711 443\r\n";
 
@@ -16,7 +16,8 @@ async fn edge(trusted: &str) -> Edge {
 }
 
 async fn edge_with(set: &[&str]) -> Edge {
-    let listen = Listen { proxy_protocol: ProxyProtocol::Required, ..over_https() };
+    let required = ProxyProtocol::Required;
+    let listen = Listen { proxy_protocol: required, https_proxy_protocol: required, ..over_https() };
     Edge::listening(listen, &[&SET[..], set].concat()).await
 }
 
@@ -70,5 +71,33 @@ async fn a_connection_without_the_header_or_from_another_peer_is_closed() {
         let mut rest = Vec::new();
         let _or_reset = with_timeout(stream.read_to_end(&mut rest)).await;
         assert!(rest.is_empty(), "no alert, because no hello is read: {rest:?}");
+    }
+}
+
+#[tokio::test]
+async fn the_header_required_on_one_listener_is_not_expected_on_the_other() {
+    let (off, required) = (ProxyProtocol::Off, ProxyProtocol::Required);
+    for (proxy_protocol, https_proxy_protocol) in [(required, off), (off, required)] {
+        let listen = Listen { proxy_protocol, https_proxy_protocol, ..over_https() };
+        let trusted = "http.trusted_proxies=[\"127.0.0.0/8\"]";
+        let edge = Edge::listening(listen, &[&SET[..], &[trusted]].concat()).await;
+        let (main, https) = (edge.visitor.address(), edge.https());
+        let request = b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+        let hello = hello("unknown.example");
+        for (address, bytes, answer) in
+            [(main, &request[..], &b"HTTP/1.1 200 "[..]), (https, &hello, &[21, 3, 3])]
+        {
+            let is_required = (address == main) == (proxy_protocol == required);
+            for has_header in [true, false] {
+                let header = if has_header { LINE.as_bytes() } else { &[] };
+                let mut stream = TcpStream::connect(address).await.unwrap();
+                let _or_reset = stream.write_all(&[header, bytes].concat()).await;
+                let mut all = Vec::new();
+                let _or_reset = with_timeout(stream.read_to_end(&mut all)).await;
+                let is_served = all.starts_with(answer);
+                let expected = has_header == is_required;
+                assert_eq!(is_served && !all.starts_with(b"HTTP/1.1 400"), expected, "{all:?}");
+            }
+        }
     }
 }

@@ -13,8 +13,10 @@ pub struct Listeners {
     pub main: TcpListener,
     /// Accepts the service's own traffic over TLS.
     pub https: Option<TcpListener>,
-    /// Whether connections to `main` and `https` begin with a PROXY protocol header.
+    /// Whether connections to `main` begin with a PROXY protocol header.
     pub proxy_protocol: ProxyProtocol,
+    /// Whether connections to `https` begin with a PROXY protocol header.
+    pub https_proxy_protocol: ProxyProtocol,
     /// Serves `/healthz`, `/readyz` and `/metrics`. Not for traffic from outside.
     pub ops: TcpListener,
 }
@@ -26,6 +28,7 @@ impl Listeners {
             main: bind("listen.main", listen.main)?,
             https: listen.https.map(|https| bind("listen.https", https)).transpose()?,
             proxy_protocol: listen.proxy_protocol,
+            https_proxy_protocol: listen.https_proxy_protocol,
             ops: bind("listen.ops", listen.ops)?,
         })
     }

@@ -35,9 +35,12 @@ pub struct Listen {
     /// Address of the service's own traffic over TLS; an empty text turns it off.
     #[serde(default, deserialize_with = "optional_address")]
     pub https: Option<SocketAddr>,
-    /// Whether connections to `main` and `https` begin with a PROXY protocol header.
+    /// Whether connections to `main` begin with a PROXY protocol header.
     #[serde(default)]
     pub proxy_protocol: ProxyProtocol,
+    /// Whether connections to `https` begin with a PROXY protocol header.
+    #[serde(default)]
+    pub https_proxy_protocol: ProxyProtocol,
     /// Address of the health, readiness and metrics endpoints.
     pub ops: SocketAddr,
 }
@@ -69,6 +72,12 @@ fn optional_address<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option
 impl Default for Listen {
     fn default() -> Self {
         let free = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-        Self { main: free, https: None, proxy_protocol: ProxyProtocol::Off, ops: free }
+        Self {
+            main: free,
+            https: None,
+            proxy_protocol: ProxyProtocol::Off,
+            https_proxy_protocol: ProxyProtocol::Off,
+            ops: free,
+        }
     }
 }
