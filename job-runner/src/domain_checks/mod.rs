@@ -9,7 +9,8 @@ use std::time::Duration;
 use chrono::TimeDelta;
 use contract::{Change, Signal};
 use domain::domains::{ErrorCode, Found, compare};
-use futures::StreamExt;
+use futures::stream::FuturesUnordered;
+use futures::{FutureExt, StreamExt};
 use service::{Rounds, Shutdown, every, metrics, ticks};
 use store::domains::{CheckContext, LeasedCheck};
 use tokio::sync::Semaphore;
@@ -17,11 +18,13 @@ use tokio::sync::Semaphore;
 use self::proxies::is_proxied;
 use crate::state::JobState;
 
-/// Longer than a check may take.
+/// Longer than a check may take. It begins with the check: no more checks are claimed than begin at once.
 const LEASE: TimeDelta = TimeDelta::seconds(30);
-/// Checks claimed at once, and checks under way at once.
-const BATCH: i64 = 100;
-const CONCURRENT: usize = 32;
+/// Checks under way at once, and of them those of one account: the slow DNS of its domains must not delay those of others.
+const CONCURRENT: usize = 64;
+const MAX_PER_ACCOUNT: i64 = 8;
+/// Interval at which checks that became due are claimed while others are under way.
+const CLAIM_INTERVAL: Duration = Duration::from_millis(500);
 /// Results stored at once. Checks wait for DNS without a connection, and all together must not take the connections that other
 /// tasks need.
 const STORING: usize = 8;
@@ -43,25 +46,33 @@ pub(crate) async fn run_cleanup(state: JobState, rounds: Rounds, shutdown: Shutd
     every(&rounds, ticks(CLEANUP_INTERVAL), &shutdown, || delete_orphans(&state)).await
 }
 
-/// Checks all due domains. One that fails is due again after its lease and blocks no other.
+/// Checks domains until none is due. One that fails is due again after its lease and blocks no other.
 async fn check_due(state: &JobState, rounds: &Rounds) -> Result<(), store::Error> {
     let storing = Semaphore::new(STORING);
+    let mut checks = FuturesUnordered::new();
+    let mut ticks = ticks(CLAIM_INTERVAL);
     loop {
-        let now = state.clock.now();
-        let mut conn = store::acquire(&state.db).await?;
-        let due = store::domains::lease_due_checks(&mut conn, now, now + LEASE, BATCH).await?;
-        drop(conn);
-        let is_last = i64::try_from(due.len()).unwrap_or(BATCH) < BATCH;
-        let mut checks = futures::stream::iter(due)
-            .map(|due| check_one(state, due, &storing))
-            .buffer_unordered(CONCURRENT);
-        while checks.next().await.is_some() {
-            rounds.progress();
+        for due in claim(state, CONCURRENT - checks.len()).await? {
+            checks.push(check_one(state, due, &storing));
         }
-        if is_last {
+        if checks.is_empty() {
             return Ok(());
         }
+        tokio::select! {
+            _ = checks.next() => {}
+            _ = ticks.tick() => {}
+        }
+        // One claim for all checks that ended meanwhile.
+        while checks.next().now_or_never().flatten().is_some() {}
+        rounds.progress();
     }
+}
+
+async fn claim(state: &JobState, slots: usize) -> Result<Vec<LeasedCheck>, store::Error> {
+    let Ok(slots @ 1..) = i64::try_from(slots) else { return Ok(Vec::new()) };
+    let now = state.clock.now();
+    let mut conn = store::acquire(&state.db).await?;
+    store::domains::lease_due_checks(&mut conn, now, now + LEASE, slots, MAX_PER_ACCOUNT).await
 }
 
 async fn check_one(state: &JobState, due: LeasedCheck, storing: &Semaphore) {

@@ -226,6 +226,38 @@ async fn five_hundred_domains_are_verified_although_others_are_silent() {
 }
 
 #[tokio::test]
+async fn a_thousand_black_holed_domains_of_one_account_delay_no_other_account() {
+    let account = Account::new().await;
+    let dns = DnsServer::start().await;
+    dns.misbehave_below("silent.example", DnsBehavior::Silent);
+    account
+        .change(&format!(
+            "insert into subdomains (id, account_id, name, created_at) values ('{0}', '{0}', 'own-site', now());
+             insert into domains (id, account_id, subdomain_id, domain, challenge, created_at)
+             select gen_random_uuid(), '{0}'::uuid, '{0}'::uuid, number || '.silent.example', 'proof', now()
+             from generate_series(1, 1000) number",
+            account.id
+        ))
+        .await;
+    let other = account.second_account().await;
+    let _running = account.run_scheduled(&dns, None, "1h").await;
+    let under_way = "select count(*) from domains where check_leased_until > now()";
+    until(async || account.number(under_way).await > 0).await;
+    for number in 0..5 {
+        let domain = format!("www.example{number}.com");
+        dns.set(&domain, &["CNAME edge.test"]);
+        dns.set(&format!("_webruntime.{domain}"), &["TXT proof"]);
+        let added = std::time::Instant::now();
+        let id = account.add_domain(other, &domain, "proof").await;
+        account.until_state(id, |state| state.dns_status == "verified").await;
+        let delay = added.elapsed();
+        let _written = writeln!(std::io::stderr(), "checked {delay:?} after it was added");
+        assert!(delay < std::time::Duration::from_secs(2), "{delay:?}");
+        assert!((1..=8).contains(&account.number(under_way).await), "of the account with slow DNS");
+    }
+}
+
+#[tokio::test]
 async fn certificates_of_deleted_accounts_domains_are_deleted_and_our_own_stay() {
     let account = Account::new().await;
     let dns = DnsServer::start().await;

@@ -17,6 +17,10 @@ use crate::unvalidated;
 
 /// Timeout of one attempt of a query. There are two.
 const ATTEMPT_TIMEOUT: Duration = Duration::from_millis(1_500);
+/// How often a failed question is asked again, without validation too, before its signatures count as invalid.
+const CONFIRMATIONS: usize = 2;
+/// Pause between two of them. Resolvers cache a failure for a second or longer (RFC 9520, 3.2).
+const FAILURE_PAUSE: Duration = Duration::from_millis(1_100);
 /// The port of resolvers of the system.
 const DNS_PORT: u16 = 53;
 
@@ -56,10 +60,30 @@ impl Resolver {
         Ok(Self { client: builder.build()?, servers })
     }
 
-    /// Returns the answer section of a lookup, with the aliases that led to it. No records are an empty list.
+    /// Returns the answer section of a lookup, with the aliases that led to it. No records are an empty list. Signatures count
+    /// as invalid if the name has a response without validation, and none with it, twice in a row: a SERVFAIL may pass.
     pub(crate) async fn lookup(&self, name: &str, kind: RecordType) -> Result<Vec<Record>, Failure> {
         // A name that is too long for DNS has no records.
         let Ok(name) = Name::from_ascii(format!("{name}.")) else { return Ok(vec![]) };
+        for attempt in 0..=CONFIRMATIONS {
+            match self.ask(&name, kind).await {
+                Ok(records) => return Ok(records),
+                Err(NetError::Dns(_)) => {}
+                Err(_) => return Err(Failure::Timeout),
+            }
+            // The first failure may pass: it is asked about again before it means anything.
+            if attempt > 0 && !unvalidated::has_response(&self.servers, name.clone(), kind).await {
+                return Err(Failure::Timeout);
+            }
+            if attempt < CONFIRMATIONS {
+                #[expect(clippy::disallowed_methods, reason = "a passing failure takes time to pass")]
+                tokio::time::sleep(FAILURE_PAUSE).await;
+            }
+        }
+        Err(Failure::Bogus)
+    }
+
+    async fn ask(&self, name: &Name, kind: RecordType) -> Result<Vec<Record>, NetError> {
         match self.client.lookup(name.clone(), kind).await {
             Ok(lookup) => Ok(lookup.answers().to_vec()),
             Err(NetError::Dns(DnsError::NoRecordsFound(none)))
@@ -67,10 +91,7 @@ impl Resolver {
             {
                 Ok(vec![])
             }
-            Err(NetError::Dns(_)) if unvalidated::has_response(&self.servers, name, kind).await => {
-                Err(Failure::Bogus)
-            }
-            Err(_) => Err(Failure::Timeout),
+            Err(error) => Err(error),
         }
     }
 }

@@ -113,6 +113,17 @@ async fn invalid_signatures_are_told_from_a_failing_server() {
 }
 
 #[tokio::test]
+async fn a_passing_servfail_is_not_bogus() {
+    for failures in 1..=2 {
+        let server = ready().await;
+        server.fail_next(PROOF, failures);
+        let checked = check(&server, HOST).await;
+        assert_eq!((checked.problem, checked.found.txt_failure), (None, None), "{failures}");
+        assert_eq!(server.failures_left(PROOF), 0);
+    }
+}
+
+#[tokio::test]
 async fn a_loop_of_aliases_ends() {
     let server = ready().await;
     server.set(HOST, &["CNAME a.test"]);

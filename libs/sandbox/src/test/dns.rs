@@ -44,7 +44,18 @@ pub enum DnsBehavior {
 struct Zone {
     records: HashMap<String, Vec<RData>>,
     behaviors: HashMap<String, DnsBehavior>,
+    /// How many further questions with validation fail.
+    failures: HashMap<String, usize>,
     questions: usize,
+}
+
+impl Zone {
+    /// Returns the behavior of a name, or of the names below one of its parents.
+    fn behavior(&self, name: &str) -> Option<DnsBehavior> {
+        let parents = name.match_indices('.').map(|(at, _)| format!("*{}", &name[at..]));
+        let mut names = std::iter::once(name.to_owned()).chain(parents);
+        names.find_map(|name| self.behaviors.get(&name).copied())
+    }
 }
 
 impl DnsServer {
@@ -89,6 +100,21 @@ impl DnsServer {
             Some(behavior) => zone.behaviors.insert(name.to_owned(), behavior),
             None => zone.behaviors.remove(name),
         };
+    }
+
+    /// Makes the next questions about a name fail with SERVFAIL, unless they ask for no validation (CD).
+    pub fn fail_next(&self, name: &str, questions: usize) {
+        self.zone().failures.insert(name.to_owned(), questions);
+    }
+
+    /// Returns how many questions about a name still fail, of those of [`Self::fail_next`].
+    pub fn failures_left(&self, name: &str) -> usize {
+        self.zone().failures.get(name).copied().unwrap_or_default()
+    }
+
+    /// Makes questions about all names below one answered in another way.
+    pub fn misbehave_below(&self, name: &str, behavior: DnsBehavior) {
+        self.zone().behaviors.insert(format!("*.{name}"), behavior);
     }
 
     /// Returns how many questions were received.
@@ -173,7 +199,7 @@ fn respond(question: &[u8], zone: &Mutex<Zone>, max_bytes: usize) -> Option<Vec<
     let mut response = Message::response(request.metadata.id, request.metadata.op_code);
     response.metadata.recursion_desired = request.metadata.recursion_desired;
     response.metadata.recursion_available = true;
-    let behavior = zone.behaviors.get(&name).copied();
+    let behavior = zone.behavior(&name);
     match behavior {
         Some(DnsBehavior::Silent) => return None,
         Some(DnsBehavior::Garbage) => return Some(vec![0xff; 40]),
@@ -191,7 +217,9 @@ fn respond(question: &[u8], zone: &Mutex<Zone>, max_bytes: usize) -> Option<Vec<
         Some(DnsBehavior::Bogus) => !request.metadata.checking_disabled,
         _ => false,
     };
-    if fails {
+    let left = zone.failures.get_mut(&name).filter(|left| **left > 0 && !request.metadata.checking_disabled);
+    let fails_once = left.map(|left| *left -= 1).is_some();
+    if fails || fails_once {
         response.metadata.response_code = ResponseCode::ServFail;
         return response.to_vec().ok();
     }
