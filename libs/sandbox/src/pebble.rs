@@ -241,6 +241,12 @@ impl Pebble {
         self.log().matches("Issued certificate serial").count()
     }
 
+    /// Returns the number of orders that it accepted.
+    #[must_use]
+    pub fn orders(&self) -> usize {
+        self.log().matches("Added order ").count()
+    }
+
     fn log_file(&self) -> PathBuf {
         self.temporary.path.join("log")
     }

@@ -16,11 +16,15 @@ use sha2::{Digest as _, Sha256};
 use tokio::net::TcpListener;
 use tokio::runtime::Handle;
 
+/// A test that holds this advisory lock delays all answers.
+pub(crate) const VALIDATION_LOCK: i64 = 4_712;
+
 /// Returns the name and the key authorization of a challenge. Repeats the query while the machine is too busy for it, because
 /// the authority asks only once.
 async fn answer(db: &store::Db, kind: &str, column: &str, value: String) -> Option<(String, String)> {
     let statement = format!(
-        "select name, key_authorization from acme_challenges where kind = '{kind}' and {column} = $1"
+        "select name, key_authorization from acme_challenges, pg_advisory_xact_lock_shared({VALIDATION_LOCK})
+         where kind = '{kind}' and {column} = $1"
     );
     loop {
         let query = sqlx::query_as(sqlx::AssertSqlSafe(statement.as_str())).bind(value.clone());
