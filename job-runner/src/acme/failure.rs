@@ -8,6 +8,9 @@ use instant_acme::{Error, Problem};
 /// Longer words are cut: they are shown to the owner.
 const MAX_WORDS: usize = 1_000;
 
+/// What the owner is told when this service failed.
+const INTERNAL: &str = "This service failed while it ordered the certificate.";
+
 /// An attempt that failed.
 #[derive(Debug)]
 pub(super) enum AttemptError {
@@ -15,9 +18,11 @@ pub(super) enum AttemptError {
     Acme(Error),
     /// The authority could not verify the name or refused the order, with these words.
     Refused(String),
-    /// The record of the DNS challenge could not be published, or what was issued can't be used.
+    /// What was issued can't be used.
     Unusable(anyhow::Error),
-    /// Postgres or this service failed: the attempt is repeated when its lease has expired.
+    /// The record of the DNS challenge could not be published in our own DNS.
+    Unpublished(anyhow::Error),
+    /// Postgres or this service failed. The owner is told no more than that.
     Internal(anyhow::Error),
     /// Another replica took the certificate over.
     LeaseLost,
@@ -67,7 +72,13 @@ impl AttemptError {
         }
     }
 
-    /// Explains a failure of the authority; `None` if it is not the authority's.
+    /// Returns whether the authority refused the order or the name.
+    pub(super) fn is_refusal(&self) -> bool {
+        let code = self.explain().map(|explained| explained.code);
+        self.remedy().is_none() && code == Some(FailureCode::Refused)
+    }
+
+    /// Explains a failure; `None` if another replica goes on.
     pub(super) fn explain(&self) -> Option<Explained> {
         let (code, words) = match self {
             Self::Acme(Error::Api(problem)) => (code(problem), words(problem)),
@@ -80,10 +91,12 @@ impl AttemptError {
             }
             Self::Refused(words) => (FailureCode::Refused, words.clone()),
             Self::Unusable(error) => (FailureCode::Refused, format!("{error:#}")),
-            Self::Internal(_) | Self::LeaseLost => return None,
+            Self::Unpublished(error) => (FailureCode::DnsUpdate, format!("{error:#}")),
+            Self::Internal(_) => (FailureCode::Internal, INTERNAL.to_owned()),
+            Self::LeaseLost => return None,
         };
-        // What is only busy or away continues the order later.
-        let keeps_order = matches!(code, FailureCode::Unreachable | FailureCode::RateLimited);
+        // What is only busy or unavailable continues the order later.
+        let keeps_order = code != FailureCode::Refused;
         Some(Explained { code, words: shown(&words), keeps_order })
     }
 }
@@ -171,6 +184,24 @@ mod tests {
             problem(r#"{"type":"urn:ietf:params:acme:error:rateLimited","detail":"too many","status":429}"#);
         let limited = limited.explain().unwrap();
         assert_eq!((limited.code, limited.keeps_order), (FailureCode::RateLimited, true));
+    }
+
+    #[test]
+    fn a_failure_of_this_service_keeps_the_order_and_shows_the_owner_no_internals() {
+        let internal = AttemptError::Internal(anyhow::anyhow!("password authentication failed for user app"));
+        let internal = internal.explain().unwrap();
+        assert_eq!((internal.code, internal.words.as_str()), (FailureCode::Internal, INTERNAL));
+        let unpublished = AttemptError::Unpublished(anyhow::anyhow!("no such zone")).explain().unwrap();
+        assert_eq!((unpublished.code, unpublished.words.as_str()), (FailureCode::DnsUpdate, "no such zone"));
+        assert!(internal.keeps_order && unpublished.keeps_order);
+    }
+
+    #[test]
+    fn only_a_refusal_without_a_remedy_is_one() {
+        let nonce = problem(r#"{"type":"urn:ietf:params:acme:error:badNonce","status":400}"#);
+        let rejected = problem(r#"{"type":"urn:ietf:params:acme:error:rejectedIdentifier","status":400}"#);
+        assert!(!nonce.is_refusal() && rejected.is_refusal());
+        assert!(!AttemptError::Acme(Error::Timeout(None)).is_refusal());
     }
 
     #[test]

@@ -125,16 +125,15 @@ async fn finish(
     result: Result<Outcome, AttemptError>,
 ) -> anyhow::Result<()> {
     let counted = match result {
-        Ok(Outcome::Issued(issued)) => {
-            store_issued(&issuing.state, at, lease, &issued).await?;
-            "issued"
-        }
+        Ok(Outcome::Issued(issued)) => match store_issued(&issuing.state, at, lease, &issued).await {
+            Ok(()) => "issued",
+            Err(error) => store_failure(issuing, at, due, lease, &AttemptError::Internal(error)).await?,
+        },
         Ok(Outcome::Delayed(delay)) => {
             let mut conn = store::acquire(&issuing.state.db).await?;
             certificates::postpone(&mut conn, lease, delay.until, &delay.reason).await?;
             "delayed"
         }
-        Err(AttemptError::Internal(error)) => return Err(error),
         Err(error) => store_failure(issuing, at, due, lease, &error).await?,
     };
     metrics::counter("job_runner_certificates_ordered_total").add(1, &[("result", counted)]);
@@ -198,6 +197,10 @@ async fn store_failure(
     }
     store::commit(tx).await?;
     let (name, code) = (&lease.name, explained.code.as_str());
+    if let AttemptError::Internal(error) = error {
+        let error = format!("{error:#}");
+        tracing::error!(certificate.name = name, error, "this service failed while it ordered a certificate");
+    }
     let (error, next_attempt_at) = (&explained.words, failure.next_attempt_at);
     tracing::warn!(certificate.name = name, code, error, %next_attempt_at, "a certificate was not issued");
     Ok(code)

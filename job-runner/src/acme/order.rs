@@ -217,7 +217,7 @@ async fn prove(issuing: &Issuing, due: &DueCertificate, order: &mut Order) -> Re
             acme::insert_challenge(&mut *store::acquire(&state.db).await?, &answer).await?;
         } else {
             let published = issuing.dns.publish(&key_authorization.dns_value(), state.clock.now()).await;
-            published.map_err(AttemptError::Unusable)?;
+            published.map_err(AttemptError::Unpublished)?;
         }
         // Another replica may have asked for the check before it died.
         if challenge.status == ChallengeStatus::Pending {

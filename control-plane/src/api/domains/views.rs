@@ -112,7 +112,9 @@ pub(super) fn view(app: &App, row: Domain, now: DateTime<Utc>) -> DomainView {
     let (error_code, error) = match order_error.filter(|_| is_order_failing) {
         Some(code) => {
             let sentence = explain(code, &row.domain, &target, &found.unwrap_or_default());
-            let words = row.certificate_error.map(|words| format!(" It said: {words}"));
+            // What failed here is said in full; the words of another failure are the authority's or a limit's.
+            let words = row.certificate_error.filter(|_| code != ErrorCode::OrderFailed);
+            let words = words.map(|words| format!(" The reason: {words}"));
             (Some(code), Some(sentence + words.as_deref().unwrap_or_default()))
         }
         None => (row.error_code.as_deref().and_then(ErrorCode::parse), row.error),

@@ -52,6 +52,27 @@ async fn a_program_that_fails_is_reported_with_its_message() {
     assert!(failed.error.as_ref().unwrap().contains("no such zone"), "{failed:?}");
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_record_that_could_not_be_published_is_no_refused_order_and_its_order_is_continued() {
+    let Some(authority) = Authority::start(&Options::default()).await else { return };
+    let set = [SITES_DOMAIN, "acme.wildcard=exec", "acme.retry_schedule=[\"1h\"]"];
+    let broken = "acme.exec.command=[\"/bin/false\"]";
+    let running = authority.run(&[&set[..], &[broken]].concat()).await;
+    let failed = authority.certificate_when(WILDCARD, |one| one.failed_attempts > 0).await;
+    running.stop().await;
+    assert_eq!(failed.error_code.as_deref(), Some("dns_update_failed"));
+    let account = &authority.account;
+    assert_eq!(account.number("select count(*) from acme_orders where failed_at is not null").await, 0);
+    let order = failed.order_url.unwrap();
+    // The second attempt continues it: the authority knows of one order.
+    authority.make_due(WILDCARD).await;
+    let running = authority.run(&[&set[..], &[broken]].concat()).await;
+    let again = authority.certificate_when(WILDCARD, |one| one.failed_attempts > 1).await;
+    running.stop().await;
+    assert_eq!(again.order_url, Some(order));
+    assert_eq!((authority.pebble.orders(), account.number("select count(*) from acme_orders").await), (1, 1));
+}
+
 /// An authority that asks an authoritative server of the sites domain, with a key `acme` that may change it.
 struct Dynamic {
     authority: Authority,

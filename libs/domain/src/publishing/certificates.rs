@@ -182,16 +182,22 @@ pub enum FailureCode {
     RateLimited,
     /// The authority did not answer.
     Unreachable,
+    /// The record of DNS-01 could not be published in our own DNS.
+    DnsUpdate,
+    /// This service failed, as without its database.
+    Internal,
 }
 
 impl FailureCode {
-    /// Returns the code as stored and as in the API.
+    /// Returns the code as stored and as in the API, which never shows the wildcard's `dns_update_failed`.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Refused => "acme_refused",
             Self::RateLimited => "acme_rate_limited",
             Self::Unreachable => "acme_unreachable",
+            Self::DnsUpdate => "dns_update_failed",
+            Self::Internal => "order_failed",
         }
     }
 }

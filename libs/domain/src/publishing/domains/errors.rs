@@ -40,11 +40,13 @@ pub enum ErrorCode {
     AcmeRateLimited,
     /// The certificate authority can't be reached.
     AcmeUnreachable,
+    /// This service failed while it ordered the certificate.
+    OrderFailed,
 }
 
 impl ErrorCode {
     /// Every code.
-    pub const ALL: [Self; 14] = [
+    pub const ALL: [Self; 15] = [
         Self::NoSuchName,
         Self::DnsTimeout,
         Self::DnssecBogus,
@@ -59,6 +61,7 @@ impl ErrorCode {
         Self::AcmeRefused,
         Self::AcmeRateLimited,
         Self::AcmeUnreachable,
+        Self::OrderFailed,
     ];
 
     /// Returns the code as stored and shown.
@@ -78,6 +81,7 @@ impl ErrorCode {
             Self::AcmeRefused => "acme_refused",
             Self::AcmeRateLimited => "acme_rate_limited",
             Self::AcmeUnreachable => "acme_unreachable",
+            Self::OrderFailed => "order_failed",
         }
     }
 
@@ -136,11 +140,14 @@ pub fn explain(code: ErrorCode, domain: &str, target: &Target<'_>, found: &Found
         ),
         ErrorCode::AcmeRefused => "The certificate authority refused the order.".to_owned(),
         ErrorCode::AcmeRateLimited => {
-            "A rate limit of the certificate authority is reached. The order is repeated by itself."
-                .to_owned()
+            "A limit of certificate orders is reached. The order is repeated by itself.".to_owned()
         }
         ErrorCode::AcmeUnreachable => {
             "The certificate authority can't be reached. The order is repeated by itself.".to_owned()
+        }
+        ErrorCode::OrderFailed => {
+            "This service failed while it ordered the certificate. The order is repeated by itself."
+                .to_owned()
         }
     }
 }
