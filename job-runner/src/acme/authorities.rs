@@ -86,6 +86,17 @@ impl Authorities {
         }
     }
 
+    /// Returns the other authority, if there is one.
+    pub(super) fn other(&self, at: &ConfiguredAuthority) -> Option<&ConfiguredAuthority> {
+        let fallback = self.fallback.as_ref()?;
+        Some(if at.directory_url == self.first.directory_url { fallback } else { &self.first })
+    }
+
+    /// Returns when an order that limits delay may go to the other authority.
+    pub(super) fn fallback_at(&self, due: &DueCertificate, now: DateTime<Utc>) -> DateTime<Utc> {
+        certificates::fallback_at(due.failing_since, self.fallback_after, now)
+    }
+
     /// Returns a configured authority by its directory.
     pub(super) fn find(&self, directory_url: &str) -> Option<&ConfiguredAuthority> {
         let mut configured = std::iter::once(&self.first).chain(&self.fallback);

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use chrono::TimeDelta;
 use contract::Signal;
-use domain::certificates::{FailureCode, renew_at, retry_at};
+use domain::certificates::{Delay, FailureCode, renew_at, retry_at};
 use service::{Rounds, Shutdown, metrics, ticks};
 use store::certificates::{self, DueCertificate, Failure, IssuedCertificate, Lease};
 use tokio::task::JoinSet;
@@ -70,13 +70,8 @@ async fn start_due(issuing: &Arc<Issuing>, attempts: &mut JoinSet<()>) -> Result
 
 /// Makes one attempt while the lease is extended.
 async fn attempt(issuing: Arc<Issuing>, mut due: DueCertificate, lease: Lease) {
-    let at = issuing.authorities.choose(&due, issuing.state.clock.now());
     let ordering = async {
-        let ordered = order::run(&issuing, at, &mut due, &lease);
-        let result = match tokio::time::timeout(issuing.settings.order_timeout, ordered).await {
-            Ok(result) => result,
-            Err(_elapsed) => Err(instant_acme::Error::Timeout(None).into()),
-        };
+        let (at, result) = order_somewhere(&issuing, &mut due, &lease).await;
         if due.name.starts_with("*.") && due.order_url.is_some() {
             issuing.dns.remove(issuing.state.clock.now()).await;
         }
@@ -89,6 +84,51 @@ async fn attempt(issuing: Arc<Issuing>, mut due: DueCertificate, lease: Lease) {
         },
         () = keep_lease(&issuing, &lease) => {
             tracing::warn!(certificate.name = lease.name, "the lease of an order was lost; another replica continues it");
+        }
+    }
+}
+
+/// Orders at the authority of this attempt. What its limits have delayed for long goes to the other one.
+async fn order_somewhere<'a>(
+    issuing: &'a Issuing,
+    due: &mut DueCertificate,
+    lease: &Lease,
+) -> (&'a ConfiguredAuthority, Result<Outcome, AttemptError>) {
+    let now = issuing.state.clock.now();
+    let (authorities, stored) = (&issuing.authorities, due.clone());
+    let at = authorities.choose(due, now);
+    let delay = match order_in_time(issuing, at, due, lease).await {
+        Ok(Outcome::Delayed(delay)) => delay,
+        result => return (at, result),
+    };
+    let Some(other) = authorities.other(at) else { return (at, Ok(Outcome::Delayed(delay))) };
+    let other_at = authorities.fallback_at(due, now);
+    if other_at > now {
+        let until = delay.until.min(other_at);
+        return (at, Ok(Outcome::Delayed(Delay { until, ..delay })));
+    }
+    // The order under way may be one of the other authority.
+    *due = stored;
+    match order_in_time(issuing, other, due, lease).await {
+        Ok(Outcome::Delayed(others)) if others.until > delay.until => (at, Ok(Outcome::Delayed(delay))),
+        result => (other, result),
+    }
+}
+
+async fn order_in_time(
+    issuing: &Issuing,
+    at: &ConfiguredAuthority,
+    due: &mut DueCertificate,
+    lease: &Lease,
+) -> Result<Outcome, AttemptError> {
+    let ordered = order::run(issuing, at, due, lease);
+    match tokio::time::timeout(issuing.settings.order_timeout, ordered).await {
+        Ok(result) => result,
+        Err(_elapsed) => {
+            if due.order_url.is_none() {
+                order::uncount(issuing, at, due, None).await?;
+            }
+            Err(instant_acme::Error::Timeout(None).into())
         }
     }
 }
@@ -130,8 +170,8 @@ async fn finish(
             Err(error) => store_failure(issuing, at, due, lease, &AttemptError::Internal(error)).await?,
         },
         Ok(Outcome::Delayed(delay)) => {
-            let mut conn = store::acquire(&issuing.state.db).await?;
-            certificates::postpone(&mut conn, lease, delay.until, &delay.reason).await?;
+            let (mut conn, now) = (store::acquire(&issuing.state.db).await?, issuing.state.clock.now());
+            certificates::postpone(&mut conn, lease, delay.until, &delay.reason, now).await?;
             "delayed"
         }
         Err(error) => store_failure(issuing, at, due, lease, &error).await?,

@@ -10,6 +10,7 @@ use rcgen::{CertificateParams, DistinguishedName, KeyPair, PKCS_ECDSA_P256_SHA25
 use std::time::Duration;
 use store::acme;
 use store::certificates::{self, DueCertificate, Lease};
+use uuid::Uuid;
 
 use super::authorities::ConfiguredAuthority;
 use super::chain::{self, ChainFacts};
@@ -63,11 +64,24 @@ pub(super) async fn run(
                 if let Some(unknown) = &account {
                     issuing.authorities.forget_account(&issuing.state, at, unknown).await?;
                 }
-                due.order_url = None;
+                abandon(issuing, at, due).await?;
             }
-            Remedy::Reorder => due.order_url = None,
+            Remedy::Reorder => abandon(issuing, at, due).await?,
         }
     }
+}
+
+/// Leaves an order that the authority does not know any more, so that it does not count beside the next one.
+async fn abandon(
+    issuing: &Issuing,
+    at: &ConfiguredAuthority,
+    due: &mut DueCertificate,
+) -> Result<(), AttemptError> {
+    if due.order_url.take().is_some() {
+        let mut conn = store::acquire(&issuing.state.db).await?;
+        acme::delete_open_order(&mut conn, &at.directory_url, &due.name).await?;
+    }
+    Ok(())
 }
 
 async fn run_once(
@@ -123,13 +137,20 @@ async fn begin(
     lease: &Lease,
 ) -> Result<Result<Order, Delay>, AttemptError> {
     let state = &issuing.state;
-    if let Some(delay) = count(issuing, at, &due.name).await? {
-        return Ok(Err(delay));
-    }
     let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256)
         .map_err(|error| AttemptError::Internal(error.into()))?;
     let sealed_key = state.master_key.seal(KEY_PURPOSE, state.rng.bytes(), &key.serialize_der());
-    let order = send(at, account, due).await?;
+    let id = match count(issuing, at, due).await? {
+        Ok(id) => id,
+        Err(delay) => return Ok(Err(delay)),
+    };
+    let order = match send(at, account, due).await.map_err(AttemptError::from) {
+        Ok(order) => order,
+        Err(error) => {
+            uncount(issuing, at, due, error.is_refusal().then_some(id)).await?;
+            return Err(error);
+        }
+    };
     let mut conn = store::acquire(&state.db).await?;
     let stored =
         certificates::update_order(&mut conn, lease, &at.directory_url, order.url(), &sealed_key).await?;
@@ -160,30 +181,48 @@ async fn send(at: &ConfiguredAuthority, account: &Account, due: &DueCertificate)
     account.new_order(&new_order()).await
 }
 
-/// Counts an order against the limits, unless one is exhausted.
+/// Counts an order against the limits, before it is sent: one that was sent and not counted could exceed a limit. Returns its
+/// id, or the delay if a limit is exhausted.
 async fn count(
     issuing: &Issuing,
     at: &ConfiguredAuthority,
-    name: &str,
-) -> Result<Option<Delay>, AttemptError> {
+    due: &DueCertificate,
+) -> Result<Result<Uuid, Delay>, AttemptError> {
     let (state, limits) = (&issuing.state, &issuing.settings.limits);
     let now = state.clock.now();
     let order = acme::NewOrder {
         id: state.rng.uuid_v7(now),
         directory_url: &at.directory_url,
-        name,
-        registered_domain: registered_domain(name),
+        name: &due.name,
+        registered_domain: registered_domain(&due.name),
+        is_exempt: due.chain.is_some() || issuing.own_names.contains(&due.name),
         now,
     };
     let mut tx = store::begin(&state.db).await?;
     let exhausted = acme::lock_exhausted_limits(&mut tx, &order, limits).await?;
     if let Some(delay) = limits.delay(&exhausted, now) {
         store::rollback(tx).await?;
-        return Ok(Some(delay));
+        return Ok(Err(delay));
     }
     acme::insert_order(&mut tx, &order).await?;
     store::commit(tx).await?;
-    Ok(None)
+    Ok(Ok(order.id))
+}
+
+/// Takes back the count of an order that the authority did not accept. One that it refused still counts as a failure of the
+/// name. A crash before this leaves an order that counts once.
+pub(super) async fn uncount(
+    issuing: &Issuing,
+    at: &ConfiguredAuthority,
+    due: &DueCertificate,
+    refused: Option<Uuid>,
+) -> Result<(), AttemptError> {
+    let mut conn = store::acquire(&issuing.state.db).await?;
+    match refused {
+        Some(id) => acme::mark_rejected(&mut conn, id, issuing.state.clock.now()).await?,
+        None => acme::delete_open_order(&mut conn, &at.directory_url, &due.name).await?,
+    }
+    Ok(())
 }
 
 /// Publishes the answers to the challenges and asks the authority to check them.

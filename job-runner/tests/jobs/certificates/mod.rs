@@ -9,4 +9,5 @@ mod renewal_info;
 mod renewals;
 mod responders;
 mod stub_authority;
+mod unaccepted_orders;
 mod wildcard;

@@ -10,23 +10,23 @@ use crate::fixture::account::{Account, Running, now};
 const NAME: &str = "www.shop.example";
 
 /// An account with one verified domain, and a stub that suggests to renew after 20 days.
-struct Stubbed {
-    account: Account,
-    stub: StubAuthority,
+pub(super) struct Stubbed {
+    pub(super) account: Account,
+    pub(super) stub: StubAuthority,
 }
 
 /// A row of `certificates`.
-struct Certificate {
-    chain: Option<String>,
+pub(super) struct Certificate {
+    pub(super) chain: Option<String>,
     renew_at: Option<DateTime<Utc>>,
     next_attempt_at: Option<DateTime<Utc>>,
     renewal_info_due_at: Option<DateTime<Utc>>,
-    error_code: Option<String>,
+    pub(super) error_code: Option<String>,
     error: Option<String>,
 }
 
 impl Stubbed {
-    async fn new() -> Self {
+    pub(super) async fn new() -> Self {
         let account = Account::new().await;
         account.verified_domain(NAME).await;
         let mut conn = store::acquire(&account.database.db).await.unwrap();
@@ -36,7 +36,7 @@ impl Stubbed {
         Self { account, stub }
     }
 
-    async fn run(&self, set: &[&str]) -> Running {
+    pub(super) async fn run(&self, set: &[&str]) -> Running {
         let settings = [
             "http.base_url=http://localhost:8080".to_owned(),
             "http.sites_domain=localhost".to_owned(),
@@ -50,7 +50,7 @@ impl Stubbed {
         self.account.run(&all).await
     }
 
-    async fn when(&self, matches: impl Fn(&Certificate) -> bool) -> Certificate {
+    pub(super) async fn when(&self, matches: impl Fn(&Certificate) -> bool) -> Certificate {
         eventually(async || Some(self.certificate().await).filter(&matches)).await
     }
 

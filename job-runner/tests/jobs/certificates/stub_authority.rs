@@ -48,6 +48,7 @@ struct State {
     windows: HashMap<String, Window>,
     reads: Vec<String>,
     refuses_replacements: bool,
+    order_problem: Option<(u16, &'static str)>,
 }
 
 struct Order {
@@ -81,6 +82,7 @@ impl StubAuthority {
             windows: HashMap::new(),
             reads: Vec::new(),
             refuses_replacements: false,
+            order_problem: None,
         }));
         let shared = Arc::clone(&state);
         std::thread::spawn(move || {
@@ -118,6 +120,11 @@ impl StubAuthority {
     /// Answers orders that name the certificate they replace with `alreadyReplaced` from now on.
     pub(crate) fn refuse_replacements(&self) {
         lock(&self.state).refuses_replacements = true;
+    }
+
+    /// Answers new orders with this status and ACME error type from now on; with `None`, accepts them.
+    pub(crate) fn answer_orders_with(&self, problem: Option<(u16, &'static str)>) {
+        lock(&self.state).order_problem = problem;
     }
 }
 
@@ -211,6 +218,9 @@ impl State {
 
     fn new_order(&mut self, request: &Value) -> Response {
         self.orders.push(Order { request: request.clone(), chain: None });
+        if let Some((status, kind)) = self.order_problem {
+            return problem(status, kind, "The stub accepts no order.");
+        }
         if request["profile"].as_str().is_some_and(|profile| profile != PROFILE) {
             return problem(400, "invalidProfile", "The stub offers only the profile shortlived.");
         }

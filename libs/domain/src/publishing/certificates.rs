@@ -22,7 +22,7 @@ pub const FAILURES_PERIOD: TimeDelta = TimeDelta::hours(1);
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct OrderLimits {
-    /// Orders of the account within three hours.
+    /// Orders of this installation within three hours.
     pub orders_per_3h: u32,
     /// Certificates for names of one registered domain within a week.
     pub certificates_per_domain_per_week: u32,
@@ -33,8 +33,10 @@ pub struct OrderLimits {
 /// For each exhausted limit, the time of the event that must be older than its period before the next order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ExhaustedLimits {
-    /// Of the account's orders.
+    /// Of this installation's orders.
     pub order: Option<DateTime<Utc>>,
+    /// Of the orders for domains of one account.
+    pub account_order: Option<DateTime<Utc>>,
     /// Of the registered domain's certificates.
     pub certificate: Option<DateTime<Utc>>,
     /// Of the name's refused orders.
@@ -51,15 +53,35 @@ pub struct Delay {
 }
 
 impl OrderLimits {
+    /// Returns the number of orders after which first orders wait. A tenth of the limit is kept for renewals.
+    #[must_use]
+    pub fn first_orders_per_3h(&self) -> u32 {
+        self.orders_per_3h - self.orders_per_3h / 10
+    }
+
+    /// Returns the number of first orders for domains of one account: half of all, so that no account uses them up alone.
+    #[must_use]
+    pub fn account_orders_per_3h(&self) -> u32 {
+        self.first_orders_per_3h().div_ceil(2)
+    }
+
     /// Returns the delay of the next order; `None` if it is permitted now.
     #[must_use]
     pub fn delay(&self, exhausted: &ExhaustedLimits, now: DateTime<Utc>) -> Option<Delay> {
-        let orders = format!("{} orders in 3 hours", self.orders_per_3h);
-        let certificates =
-            format!("{} certificates for one domain in a week", self.certificates_per_domain_per_week);
-        let failures = format!("{} refused orders for one name in an hour", self.failures_per_hour);
+        let orders = format!("The certificate authority permits {} orders in 3 hours", self.orders_per_3h);
+        let account_orders =
+            format!("One account may order {} certificates in 3 hours", self.account_orders_per_3h());
+        let certificates = format!(
+            "The certificate authority permits {} certificates for one domain in a week",
+            self.certificates_per_domain_per_week
+        );
+        let failures = format!(
+            "The certificate authority permits {} refused orders for one name in an hour",
+            self.failures_per_hour
+        );
         [
             (exhausted.order, ORDERS_PERIOD, orders),
+            (exhausted.account_order, ORDERS_PERIOD, account_orders),
             (exhausted.certificate, CERTIFICATES_PERIOD, certificates),
             (exhausted.failure, FAILURES_PERIOD, failures),
         ]
@@ -67,10 +89,7 @@ impl OrderLimits {
         .filter_map(|(at, period, limit)| Some((at? + period, limit)))
         .filter(|(until, _)| *until > now)
         .max_by_key(|(until, _)| *until)
-        .map(|(until, limit)| Delay {
-            until,
-            reason: format!("The certificate authority permits {limit}. The order waits for its turn."),
-        })
+        .map(|(until, limit)| Delay { until, reason: format!("{limit}. The order waits for its turn.") })
     }
 }
 
@@ -142,6 +161,17 @@ pub fn authority(
 ) -> Authority {
     let has_failed_long = failing_since.is_some_and(|since| now - since >= fallback_after);
     if has_failed_long && (failed_attempts / 2) % 2 == 1 { Authority::Fallback } else { Authority::First }
+}
+
+/// Returns when an order that the first authority's limits delay may go to the fallback: `fallback_after` after its first
+/// delay or failure.
+#[must_use]
+pub fn fallback_at(
+    failing_since: Option<DateTime<Utc>>,
+    fallback_after: TimeDelta,
+    now: DateTime<Utc>,
+) -> DateTime<Utc> {
+    failing_since.unwrap_or(now) + fallback_after
 }
 
 /// How a name is proved to an authority.

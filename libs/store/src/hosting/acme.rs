@@ -19,6 +19,8 @@ pub struct NewOrder<'a> {
     pub name: &'a str,
     /// [`domain::certificates::registered_domain`] of the name.
     pub registered_domain: &'a str,
+    /// Whether it is a renewal, or for a host of the installation: no count of orders includes or delays it.
+    pub is_exempt: bool,
     pub now: DateTime<Utc>,
 }
 
@@ -93,10 +95,16 @@ pub async fn lock_exhausted_limits(
     // The event that must leave the period is the newest but `limit - 1`.
     let exhausted = query_as!(
         ExhaustedLimits,
-        r#"select (select created_at from acme_orders where directory_url = $1 and created_at > $4
+        r#"select (select created_at from acme_orders
+                   where directory_url = $1 and not is_exempt and not is_rejected and created_at > $4 and not $10
                    order by created_at desc offset $5 limit 1) as "order",
                   (select created_at from acme_orders
+                   where directory_url = $1 and not is_exempt and not is_rejected and created_at > $4 and not $10
+                     and account_id = (select account_id from domains where domain = $3 and verified_at is not null)
+                   order by created_at desc offset $11 limit 1) as account_order,
+                  (select created_at from acme_orders
                    where directory_url = $1 and registered_domain = $2 and failed_at is null and created_at > $6
+                     and not is_exempt and not $10
                    order by created_at desc offset $7 limit 1) as certificate,
                   (select failed_at from acme_orders
                    where directory_url = $1 and name = $3 and failed_at > $8 and created_at > $6
@@ -105,11 +113,13 @@ pub async fn lock_exhausted_limits(
         order.registered_domain,
         order.name,
         order.now - ORDERS_PERIOD,
-        nth(limits.orders_per_3h),
+        nth(limits.first_orders_per_3h()),
         order.now - CERTIFICATES_PERIOD,
         nth(limits.certificates_per_domain_per_week),
         order.now - FAILURES_PERIOD,
         nth(limits.failures_per_hour),
+        order.is_exempt,
+        nth(limits.account_orders_per_3h()),
     )
     .fetch_one(conn)
     .await?;
@@ -119,13 +129,35 @@ pub async fn lock_exhausted_limits(
 /// Counts an order, before it is sent: one that was sent and not counted could exceed a limit.
 pub async fn insert_order(conn: &mut Conn, order: &NewOrder<'_>) -> Result<(), Error> {
     query!(
-        "insert into acme_orders (id, directory_url, name, registered_domain, created_at)
-         values ($1, $2, $3, $4, $5)",
+        "insert into acme_orders (id, directory_url, name, registered_domain, is_exempt, created_at, account_id)
+         values ($1, $2, $3, $4, $5, $6, (select account_id from domains where domain = $3 and verified_at is not null))",
         order.id,
         order.directory_url,
         order.name,
         order.registered_domain,
+        order.is_exempt,
         order.now,
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// Marks an order that the authority refused at once. It counts as a failure of its name only.
+pub async fn mark_rejected(conn: &mut Conn, id: Uuid, now: DateTime<Utc>) -> Result<(), Error> {
+    query!("update acme_orders set failed_at = $2, is_rejected = true where id = $1", id, now)
+        .execute(conn)
+        .await?;
+    Ok(())
+}
+
+/// Deletes the open order of a name: the authority did not accept it, or does not know it any more.
+pub async fn delete_open_order(conn: &mut Conn, directory_url: &str, name: &str) -> Result<(), Error> {
+    query!(
+        "delete from acme_orders where issued_at is null and failed_at is null and id = (
+           select id from acme_orders where directory_url = $1 and name = $2 order by created_at desc, id desc limit 1)",
+        directory_url,
+        name,
     )
     .execute(conn)
     .await?;

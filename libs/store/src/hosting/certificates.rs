@@ -28,6 +28,7 @@ pub struct DueCertificate {
     pub chain: Option<String>,
     /// Failures since the last success.
     pub failed_attempts: i32,
+    /// The first failure, or delay by a limit, since the last success.
     pub failing_since: Option<DateTime<Utc>>,
     /// The authority that issued the certificate to renew.
     pub issuer_directory: Option<String>,
@@ -119,7 +120,8 @@ pub async fn stop_unserved(
     Ok(())
 }
 
-/// Claims up to `limit` due certificates and leases them. Skips locked rows, so concurrent replicas never claim the same.
+/// Claims up to `limit` due certificates and leases them, renewals before first orders, which may be many at once. Skips
+/// locked rows, so concurrent replicas never claim the same.
 pub async fn claim_due(
     conn: &mut Conn,
     lease_id: Uuid,
@@ -132,7 +134,7 @@ pub async fn claim_due(
         "update certificates set lease_id = $1, leased_until = $3
          where name in (select name from certificates
                         where next_attempt_at <= $2 and (leased_until is null or leased_until <= $2)
-                        order by next_attempt_at limit $4 for update skip locked)
+                        order by chain is null, next_attempt_at limit $4 for update skip locked)
          returning name, chain, failed_attempts, failing_since, issuer_directory, order_directory,
                    order_url, order_sealed_key",
         lease_id,
@@ -279,21 +281,25 @@ pub async fn record_failure(
     Ok(())
 }
 
-/// Postpones an attempt that a limit delays, and ends the lease. This is no failure.
+/// Postpones an attempt that a limit delays, and ends the lease. This is no failed attempt, but begins the time after which
+/// another authority is tried.
 pub async fn postpone(
     conn: &mut Conn,
     lease: &Lease,
     until: DateTime<Utc>,
     reason: &str,
+    now: DateTime<Utc>,
 ) -> Result<(), Error> {
     query!(
-        "update certificates set next_attempt_at = $3, error_code = $4, error = $5, lease_id = null, leased_until = null
+        "update certificates set next_attempt_at = $3, error_code = $4, error = $5,
+             failing_since = coalesce(failing_since, $6), lease_id = null, leased_until = null
          where name = $1 and lease_id = $2",
         lease.name,
         lease.id,
         until,
         FailureCode::RateLimited.as_str(),
         reason,
+        now,
     )
     .execute(conn)
     .await?;

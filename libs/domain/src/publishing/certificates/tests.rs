@@ -17,12 +17,31 @@ fn an_order_waits_for_the_longest_exhausted_limit_and_says_which() {
     assert_eq!(delay.until, at(3 * 3600));
     assert!(delay.reason.contains("300 orders in 3 hours"), "{}", delay.reason);
     assert_eq!(LIMITS.delay(&order, at(3 * 3600)), None, "the period is over");
-    let all = ExhaustedLimits { order: Some(at(0)), certificate: Some(at(-3600)), failure: Some(at(50)) };
+    let all = ExhaustedLimits {
+        certificate: Some(at(-3600)),
+        failure: Some(at(50)),
+        account_order: Some(at(0)),
+        ..order
+    };
     let delay = LIMITS.delay(&all, at(60)).unwrap();
     assert_eq!(delay.until, at(7 * 86_400 - 3600));
     assert!(delay.reason.contains("50 certificates"), "{}", delay.reason);
     let failure = ExhaustedLimits { failure: Some(at(50)), ..ExhaustedLimits::default() };
     assert_eq!(LIMITS.delay(&failure, at(60)).unwrap().until, at(3650));
+}
+
+#[test]
+fn one_account_gets_half_of_the_first_orders_and_a_tenth_is_kept_for_renewals() {
+    let shares = |orders_per_3h| {
+        let limits = OrderLimits { orders_per_3h, ..LIMITS };
+        (limits.first_orders_per_3h(), limits.account_orders_per_3h())
+    };
+    assert_eq!((shares(300), shares(6), shares(1)), ((270, 135), (6, 3), (1, 1)));
+    assert_eq!(shares(u32::MAX).0, u32::MAX - u32::MAX / 10);
+    let exhausted = ExhaustedLimits { account_order: Some(at(0)), ..ExhaustedLimits::default() };
+    let delay = LIMITS.delay(&exhausted, at(60)).unwrap();
+    assert_eq!(delay.until, at(3 * 3600));
+    assert!(delay.reason.contains("One account may order 135 certificates in 3 hours"), "{}", delay.reason);
 }
 
 #[test]
