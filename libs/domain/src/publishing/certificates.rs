@@ -116,7 +116,8 @@ pub fn retry_at(
 }
 
 /// Returns when to renew a certificate: at a random time of the window that the authority suggests (RFC 9773), otherwise
-/// when a third of its life is left.
+/// when a third of its life is left. Whatever the window, time for further attempts is left: a day, or a tenth of the life
+/// of a certificate that lives longer than ten days.
 #[must_use]
 pub fn renew_at(
     not_before: DateTime<Utc>,
@@ -124,12 +125,14 @@ pub fn renew_at(
     suggested: Option<(DateTime<Utc>, DateTime<Utc>)>,
     fraction: f64,
 ) -> DateTime<Utc> {
-    let a_third_left = not_after - (not_after - not_before) / 3;
+    let life = not_after - not_before;
+    let a_third_left = not_after - life / 3;
+    let latest = (not_after - TimeDelta::days(1).max(life / 10)).max(a_third_left);
     let Some((start, end)) = suggested.filter(|(start, end)| start <= end && *start < not_after) else {
         return a_third_left;
     };
     let length = (end - start).to_std().unwrap_or_default().mul_f64(fraction.clamp(0.0, 1.0));
-    (start + length).min(not_after)
+    (start + length).min(latest)
 }
 
 /// Returns a number in 0..1 that is the same each time for one certificate and spread evenly over all of them. So a suggested

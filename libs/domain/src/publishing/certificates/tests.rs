@@ -79,7 +79,26 @@ fn a_certificate_is_renewed_with_a_third_of_its_life_left_or_when_the_authority_
     // A window after the end or with its ends swapped is no window.
     assert_eq!(renew_at(start, end, window(91 * 86_400, 92 * 86_400), 0.5), at(60 * 86_400));
     assert_eq!(renew_at(start, end, window(2_000, 1_000), 0.5), at(60 * 86_400));
-    assert_eq!(renew_at(start, end, window(89 * 86_400, 99 * 86_400), 1.0), end);
+}
+
+#[test]
+fn a_window_that_ends_with_the_certificate_leaves_time_for_further_attempts() {
+    let renewed = |days: i64, from: i64, to: i64, fraction| {
+        let window = (at(from * 86_400), at(to * 86_400));
+        (renew_at(at(0), at(days * 86_400), Some(window), fraction) - at(0)).num_hours()
+    };
+    assert_eq!(renewed(90, 89, 99, 1.0), 81 * 24, "a tenth of its life is left");
+    assert_eq!(renewed(90, 89, 99, 0.0), 81 * 24);
+    assert_eq!(renewed(90, 80, 82, 0.5), 81 * 24, "a window before that is followed");
+    assert_eq!(renewed(6, 5, 7, 1.0), 5 * 24, "a day is left of a short life");
+    assert_eq!(renewed(2, 1, 3, 1.0), 32, "a third of two days");
+}
+
+#[test]
+fn limits_that_stand_lead_to_the_second_authority_a_day_after_the_first_delay() {
+    let day = TimeDelta::days(1);
+    assert_eq!(fallback_at(None, day, at(0)), at(86_400));
+    assert_eq!(fallback_at(Some(at(-86_400)), day, at(0)), at(0));
 }
 
 #[test]
