@@ -15,14 +15,14 @@ pub(crate) async fn write(
     domain_id: Uuid,
     now: DateTime<Utc>,
 ) -> anyhow::Result<Option<Email>> {
-    let Some(expiring) = find_expiring(conn, account_id, domain_id).await? else { return Ok(None) };
+    let Some(expiring) = find_expiring(conn, account_id, domain_id, now).await? else { return Ok(None) };
     let (domain, end) = (&expiring.domain, expiring.not_after.format("%Y-%m-%d %H:%M UTC"));
     let mut text = format!(
         "The certificate of {domain} ends at {end}, and its renewal fails. It is served until then. Afterwards browsers \
          show a warning instead of your site.\n\n"
     );
     if let Some(error) = &expiring.error {
-        let _infallible = writeln!(text, "The certificate authority's last answer: {error}");
+        let _infallible = writeln!(text, "What the last attempt met: {error}");
     }
     if let Some(next) = expiring.next_attempt_at {
         let _infallible = writeln!(text, "Next attempt: {}", next.format("%Y-%m-%d %H:%M UTC"));

@@ -4,7 +4,7 @@
 //! No function takes an account: certificates belong to hosts, and the job-runner orders them for all accounts. A
 //! certificate is ordered only for a host of the installation or a verified domain.
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, TimeDelta, Utc};
 use contract::{Change, Signal};
 use domain::certificates::FailureCode;
 use sqlx::{query, query_as, query_scalar};
@@ -12,6 +12,9 @@ use uuid::Uuid;
 
 use crate::mails::Kind;
 use crate::{Conn, Error, acme, outbox};
+
+/// A renewal that is overdue for longer fails, whatever delays it.
+const OVERDUE_AFTER: TimeDelta = TimeDelta::days(1);
 
 /// A lease of a certificate that is being ordered. Writes have no effect once another replica holds a newer one.
 #[derive(Debug, Clone)]
@@ -312,24 +315,27 @@ pub async fn find_chain(conn: &mut Conn, name: &str) -> Result<Option<String>, E
     Ok(chain.fetch_optional(conn).await?.flatten())
 }
 
-/// Counts the certificates by state, with the end of the first that ends.
+/// Counts the certificates by state, with the end of the first that ends. A renewal fails also while a limit or something
+/// else delays it.
 pub async fn summarize(conn: &mut Conn, now: DateTime<Utc>) -> Result<Vec<StateSummary>, Error> {
     let states = query_as!(
         StateSummary,
-        r#"select case when not_after > $1 and failed_attempts = 0 then 'active'
-                       when not_after > $1 then 'renewal_failing'
+        r#"select case when not_after > $1 and (failed_attempts > 0 or error_code is not null or renew_at < $2)
+                       then 'renewal_failing'
+                       when not_after > $1 then 'active'
                        when not_after is not null then 'expired'
                        when failed_attempts > 0 then 'failed' else 'issuing' end as "state!",
                   count(*) as "count!", min(not_after) as first_end
            from certificates group by 1"#,
         now,
+        now - OVERDUE_AFTER,
     )
     .fetch_all(conn)
     .await?;
     Ok(states)
 }
 
-/// Queues one mail to the owner of each domain with a certificate that ends before `before` and that renewals failed for.
+/// Queues one mail to the owner of each domain with a certificate that ends before `before` and that renewals fail for.
 pub async fn insert_expiry_mails(
     conn: &mut Conn,
     now: DateTime<Utc>,
@@ -338,7 +344,8 @@ pub async fn insert_expiry_mails(
     let mails = query!(
         "with expiring as (
            update certificates set expiry_mailed_at = $1
-           where failed_attempts > 0 and not_after < $2 and expiry_mailed_at is null returning name)
+           where (failed_attempts > 0 or error_code is not null or renew_at < $4) and not_after < $2
+             and expiry_mailed_at is null returning name)
          insert into mails (kind, about, account_id, due_at)
          select $3, d.id, d.account_id, $1 from expiring e
          join domains d on d.domain = e.name and d.verified_at is not null
@@ -346,6 +353,7 @@ pub async fn insert_expiry_mails(
         now,
         before,
         Kind::CertificateExpiring.as_str(),
+        now - OVERDUE_AFTER,
     )
     .execute(conn)
     .await?;
@@ -358,16 +366,18 @@ pub async fn find_expiring(
     conn: &mut Conn,
     account_id: Uuid,
     domain_id: Uuid,
+    now: DateTime<Utc>,
 ) -> Result<Option<ExpiringCertificate>, Error> {
     let expiring = query_as!(
         ExpiringCertificate,
         r#"select i.email as "to!", d.domain, c.not_after as "not_after!", c.error, c.next_attempt_at
            from domains d join certificates c on c.name = d.domain
            join identity_accounts own on own.account_id = d.account_id join identities i on i.id = own.identity_id
-           where d.account_id = $1 and d.id = $2 and c.not_after is not null and c.failed_attempts > 0
-             and i.email_verified and i.email is not null"#,
+           where d.account_id = $1 and d.id = $2 and c.not_after is not null
+             and (c.failed_attempts > 0 or c.error_code is not null or c.renew_at < $3) and i.email_verified and i.email is not null"#,
         account_id,
         domain_id,
+        now - OVERDUE_AFTER,
     )
     .fetch_optional(conn)
     .await?;
