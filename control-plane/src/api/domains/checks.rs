@@ -25,7 +25,7 @@ pub(super) async fn read(
     reply(call, &app, id).await
 }
 
-/// Checks a domain now.
+/// Checks a domain now. If its records stand, a refused order for its certificate is repeated now.
 pub(super) async fn check(
     call: Call<scope::DomainsUpdate>,
     State(app): State<App>,
@@ -38,6 +38,10 @@ pub(super) async fn check(
             .hint("read the result with GET /api/account/domains/{id}")
             .retry_after(u64::try_from(seconds).unwrap_or_default().max(1)));
     }
+    // The owner may have mended what the certificate authority refused.
+    let mut conn = store::acquire(&app.db).await?;
+    store::domains::hurry_refused_order(&mut conn, call.account_id, id, app.clock.now()).await?;
+    drop(conn);
     reply(call, &app, id).await
 }
 

@@ -1,6 +1,7 @@
 //! Custom domains: reserved for larger plans, one subdomain each, counted exactly.
 
 use axum::body::Body;
+use chrono::{DateTime, TimeDelta, Utc};
 use domain::plans::Plan;
 use http::{Method, Request, StatusCode};
 use sandbox::test::DnsBehavior;
@@ -200,6 +201,56 @@ async fn a_refused_order_shows_the_authoritys_words() {
     assert_eq!((&domain["sslStatus"], &domain["errorCode"]), (&json!("failed"), &json!("acme_refused")));
     assert!(domain["error"].as_str().unwrap().contains("policy forbids it"));
     assert_eq!(domain["nextAttemptAt"], "2030-01-01T00:00:00Z", "{domain}");
+}
+
+#[tokio::test]
+async fn a_successful_check_repeats_a_refused_order_now_and_nothing_else_does() {
+    let owner = Owner::new(&[]).await;
+    let dns = owner.api.dns();
+    let (path, created) = owner.add(json!({"domain": "example.com"})).await;
+    let proof = created["records"][1]["value"].as_str().unwrap();
+    dns.set("example.com", &["A 203.0.113.7"]);
+    dns.set("_webruntime.example.com", &[&format!("TXT {proof}")]);
+    assert_eq!(owner.read(&path).await["sslStatus"], "issuing");
+    let later = json!("2099-01-01T00:00:00Z");
+    let failed = async |code: &str| {
+        let failed = format!("update certificates set error_code = '{code}', next_attempt_at = {later}");
+        owner.api.execute(&failed.replace('"', "'")).await.unwrap();
+    };
+    let check = async || {
+        let (status, domain) = owner.call(Method::POST, &format!("{path}/check"), Value::Null).await;
+        assert_eq!(status, StatusCode::OK, "{domain}");
+        domain
+    };
+    failed("acme_refused").await;
+    assert_eq!(owner.read(&path).await["nextAttemptAt"], later, "a read leaves the backoff");
+    dns.set("example.com", &["A 203.0.113.7", "CAA other.test"]);
+    assert_eq!(check().await["errorCode"], "caa_forbids");
+    dns.set("example.com", &["A 203.0.113.7"]);
+    for code in ["acme_rate_limited", "acme_unreachable"] {
+        failed(code).await;
+        assert_eq!(check().await["nextAttemptAt"], later, "{code} is no matter of the domain");
+    }
+    failed("acme_refused").await;
+    let hurried = check().await;
+    let next: DateTime<Utc> = serde_json::from_value(hurried["nextAttemptAt"].clone()).unwrap();
+    let checked: DateTime<Utc> = serde_json::from_value(hurried["lastCheckedAt"].clone()).unwrap();
+    assert!(next - checked < TimeDelta::minutes(1), "{hurried}");
+}
+
+#[tokio::test]
+async fn a_failure_of_this_service_is_told_in_one_sentence() {
+    let owner = Owner::new(&[]).await;
+    let (path, created) = owner.add(json!({"domain": "example.com"})).await;
+    let proof = created["records"][1]["value"].as_str().unwrap();
+    owner.api.dns().set("example.com", &["A 203.0.113.7"]);
+    owner.api.dns().set("_webruntime.example.com", &[&format!("TXT {proof}")]);
+    assert_eq!(owner.read(&path).await["sslStatus"], "issuing");
+    let failed = "update certificates set error_code = 'order_failed', error = 'This service failed.'";
+    owner.api.execute(failed).await.unwrap();
+    let domain = owner.read(&path).await;
+    let sentence = "This service failed while it ordered the certificate. The order is repeated by itself.";
+    assert_eq!((&domain["errorCode"], &domain["error"]), (&json!("order_failed"), &json!(sentence)));
 }
 
 #[tokio::test]

@@ -1,7 +1,9 @@
 //! Which custom domains have a certificate. The certificates themselves are issued elsewhere.
 
 use chrono::{DateTime, Utc};
+use domain::certificates::FailureCode;
 use sqlx::{query, query_scalar};
+use uuid::Uuid;
 
 use crate::{Conn, Error};
 
@@ -17,6 +19,28 @@ pub(super) async fn order_certificate(
          where certificates.chain is null and certificates.next_attempt_at is null",
         domain,
         now,
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// Makes a refused order of a domain due now if all of its records stand, because its owner may have mended the cause.
+/// The limit of refused orders still delays it.
+pub async fn hurry_refused_order(
+    conn: &mut Conn,
+    account_id: Uuid,
+    domain_id: Uuid,
+    now: DateTime<Utc>,
+) -> Result<(), Error> {
+    query!(
+        "update certificates c set next_attempt_at = $3 from domains d
+         where d.account_id = $1 and d.id = $2 and d.verified_at is not null and d.error_code is null
+           and c.name = d.domain and c.error_code = $4 and c.next_attempt_at > $3 and c.lease_id is null",
+        account_id,
+        domain_id,
+        now,
+        FailureCode::Refused.as_str(),
     )
     .execute(conn)
     .await?;

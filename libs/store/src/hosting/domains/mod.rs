@@ -7,7 +7,7 @@ mod redirects;
 mod rows;
 mod served;
 
-pub use certificates::{delete_certificate, delete_orphaned_certificates};
+pub use certificates::{delete_certificate, delete_orphaned_certificates, hurry_refused_order};
 pub use check_leases::{LeasedCheck, lease_check, lease_due_checks};
 pub use check_results::{CheckContext, store_check};
 pub use redirects::{RecordsGone, find_records_gone, list_redirects};
