@@ -144,7 +144,7 @@ async fn a_request_waits_for_an_unavailable_or_unresponsive_server() {
     let reserved = sandbox::port::reserve().unwrap();
     let help = account.request_help("s", "m", None).await;
     let schedule = format!("mail.retry_schedule=[{}\"1ms\"]", "\"1ms\",".repeat(100_000));
-    let _running = account.run_with_smtp(&url_at(reserved.port), &["mail.timeout=200ms", &schedule]).await;
+    let _running = account.run_with_smtp(&url_at(reserved.port), &["mail.timeout=2s", &schedule]).await;
     let until_attempts = async |min: i32| {
         until(async || account.attempts(help).await.unwrap().0 >= min).await;
     };
