@@ -72,6 +72,7 @@ pub(crate) fn config(allow: &[&str]) -> Config {
         connect_timeout: Duration::from_secs(10),
         total_timeout: Duration::from_secs(30),
         max_body_bytes: 1_000,
+        authorities: Vec::new(),
         user_agent: "tests".into(),
     }
 }
