@@ -5,8 +5,9 @@
     tests/bench/tls.py --seconds 3 --scenarios keep,new
 
 Exits with 1 if a bar is missed by more than 10 %, and with 77 if a program is missing. Every round runs both servers once, and
-ratios are taken within a round. CPU comes from /proc. The client shares the machine. wrk and h2load take as much processor
-time as the servers, so that their rates are those of the client: the bars are for `tls_load`. Writes tests/bench/tls.md.
+ratios are taken within a round. CPU comes from /proc. Where the two are compared, each server has one processor core, and the
+clients have the others: a rate is then that of the server. wrk and h2load still take as much processor time as the servers, so
+that the bars are for `tls_load`. Writes tests/bench/tls.md.
 """
 
 import argparse
@@ -68,7 +69,7 @@ def nginx(folder, host, data):
     site = f"server_name {host}; root www; open_file_cache max=10000 inactive=1h;" \
         ' add_header Cache-Control "public, max-age=0, must-revalidate"; add_header X-Content-Type-Options nosniff;'
     (folder / "nginx.conf").write_text(f"""
-worker_processes 2; daemon off; pid {folder}/nginx.pid; error_log {folder}/nginx.err; {"user root;" if os.geteuid() == 0 else ""}
+worker_processes 1; daemon off; pid {folder}/nginx.pid; error_log {folder}/nginx.err; {"user root;" if os.geteuid() == 0 else ""}
 worker_rlimit_nofile 65536; events {{ worker_connections 32768; }}
 http {{ types {{ text/html html; }} charset utf-8; access_log off; sendfile on; tcp_nopush on;
   keepalive_requests 100000000; keepalive_timeout 1h; {tls}
@@ -135,6 +136,25 @@ def measure(server, scenario, seconds):
         total = handshakes(port, server.host, seconds, resume=scenario == "resumed")
     elapsed = time.monotonic() - began
     return {"rate": total / elapsed, "cpu_us": (server.cpu_seconds() - before) / total * 1e6}
+
+
+@contextlib.contextmanager
+def a_core_for(servers):
+    """Pins the servers to one core and this process, whose children are the clients, to the others."""
+    cores = sorted(os.sched_getaffinity(0))
+
+    def pin(server, to):
+        for pid in server.pids():
+            for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
+                os.sched_setaffinity(int(task.name), to)
+
+    for server in servers:
+        pin(server, cores[:1])
+    os.sched_setaffinity(0, cores[1:] or cores)
+    yield
+    os.sched_setaffinity(0, cores)
+    for server in servers:
+        pin(server, cores)
 
 
 def compare(servers, arguments):
@@ -214,7 +234,7 @@ def beside_floods(folder, server, http_port, arguments):
     lines = []
     for scheme, port in [("http", http_port), ("https", server.port)]:
         rates = {kind: [] for kind in floods}
-        for turn in range(arguments.rounds + 2):
+        for turn in range(arguments.rounds + 4):
             for kind, command in floods.items():
                 generator = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
                 time.sleep(0.5)
@@ -258,7 +278,7 @@ def idle_connections(servers):
 
 def main():
     parse = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parse.add_argument("--seconds", type=int, default=8)
+    parse.add_argument("--seconds", type=int, default=6)
     parse.add_argument("--rounds", type=int, default=3)
     parse.add_argument("--scenarios", default=",".join(SCENARIOS))
     parse.add_argument("program", nargs="?", help="a local runner that was built before; without it, cargo builds one")
@@ -285,9 +305,9 @@ def main():
         port = stack["https_port"]
         servers = [nginx(folder, plain.host, data), edge.Server("edge", port, port, plain.pid, plain.host)]
         try:
-            parts = [
-                compare(servers, arguments),
-                names_in_rotation(stack, servers[1], arguments.seconds),
+            with a_core_for(servers):
+                parts = [compare(servers, arguments), names_in_rotation(stack, servers[1], arguments.seconds)]
+            parts += [
                 beside_floods(folder, servers[1], plain.port, arguments),
                 idle_connections(servers),
             ]
@@ -297,7 +317,8 @@ def main():
     text = f"""# TLS beside nginx
 
 Made by `tests/bench/tls.py`: {len(page):,} bytes, the same P-256 certificate, TLS 1.3, {arguments.rounds} rounds of {arguments.seconds} s each;
-medians; ratios are taken within a round. CPU is that of the server for each request.
+medians; ratios are taken within a round. CPU is that of the server for each request. In the table, each server has one core, and the client
+another.
 
 """ + "\n\n".join(parts) + "\n"
     if not arguments.print:
