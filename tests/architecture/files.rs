@@ -92,14 +92,17 @@ fn every_file_is_part_of_a_crate() {
 }
 
 #[test]
-fn unsafe_code_is_only_in_the_sandbox() {
+fn unsafe_code_is_only_in_the_sandbox_and_in_a_counting_allocator() {
+    /// The one test that counts the bytes of hostile expressions.
+    const COUNTING_ALLOCATOR: &str = "libs/automation/tests/hostile.rs";
     let word = ["un", "safe "].concat();
     let contains_word = |file: &File| {
         file.text.lines().any(|line| !line.trim_start().starts_with("//") && line.contains(&word))
     };
     let outside: Vec<_> = rust_files()
         .into_iter()
-        .filter(|file| !file.path.starts_with("libs/sandbox") && contains_word(file))
+        .filter(|file| !file.path.starts_with("libs/sandbox") && file.path != Path::new(COUNTING_ALLOCATOR))
+        .filter(contains_word)
         .map(|file| file.path)
         .collect();
     assert!(outside.is_empty(), "{word}code is allowed in libs/sandbox only: {outside:?}");

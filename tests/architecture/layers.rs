@@ -7,7 +7,7 @@ use cargo_metadata::{DependencyKind, Metadata, MetadataCommand};
 /// The crates of each layer, lowest first.
 const LAYERS: [&[&str]; 7] = [
     &["domain"],
-    &["contract", "redis-connection"],
+    &["contract", "automation", "redis-connection"],
     &["store", "warehouse", "cache", "queue", "blobs", "outbound", "dns", "web", "service"],
     &["sandbox"],
     &["control-plane", "edge-server", "collector", "job-runner"],
@@ -16,7 +16,7 @@ const LAYERS: [&[&str]; 7] = [
 ];
 
 /// The crates that may depend on a library directly. All others go through them. Dev-dependencies are exempt.
-const ALLOWED_USERS: [(&str, &[&str]); 21] = [
+const ALLOWED_USERS: [(&str, &[&str]); 23] = [
     ("sqlx", &["store"]),
     ("clickhouse", &["warehouse"]),
     ("apalis", &["queue"]),
@@ -38,6 +38,8 @@ const ALLOWED_USERS: [(&str, &[&str]); 21] = [
     ("instant-acme", &["job-runner"]),
     ("rcgen", &["job-runner", "edge-server", "local", "sandbox"]),
     ("x509-parser", &["job-runner"]),
+    ("rhai", &["automation"]),
+    ("croner", &["automation"]),
 ];
 
 fn metadata() -> Metadata {
