@@ -3,14 +3,18 @@
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::webhooks::sign;
 use serde_json::{Map, Value};
+use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
 use crate::definition::HttpAuthType;
+use crate::expressions::values::is_deeper;
 
 /// Header with the secret of a request.
 pub const SECRET_HEADER: &str = "x-secret";
 /// Maximum size of a request's body.
 pub const BODY_BYTES_MAX: usize = 256 << 10;
+/// Maximum nesting of a request's body. JSON is read back only up to 128 levels, and a run wraps the body in some.
+pub const BODY_DEPTH_MAX: usize = 64;
 /// Maximum age of a signature; as far may it lie in the future.
 const SIGNATURE_AGE_MAX: TimeDelta = TimeDelta::minutes(5);
 /// Maximum number of headers that a run sees.
@@ -21,7 +25,7 @@ const SEEN: [&str; 5] =
     ["content-type", "user-agent", "webhook-id", "webhook-timestamp", "webhook-signature"];
 
 /// Headers that a run never sees: credentials, what proxies add, and our own.
-const HIDDEN: [&str; 12] = [
+const HIDDEN: [&str; 17] = [
     SECRET_HEADER,
     "x-real-ip",
     "x-client-ip",
@@ -34,6 +38,11 @@ const HIDDEN: [&str; 12] = [
     "x-csrf-token",
     "x-cache",
     "x-event-time",
+    "x-original-forwarded-for",
+    "x-original-host",
+    "x-azure-clientip",
+    "x-appengine-user-ip",
+    "x-vercel-forwarded-for",
 ];
 
 /// Beginnings of the names of headers that a run never sees.
@@ -60,6 +69,11 @@ pub fn seen_headers<'a>(headers: impl IntoIterator<Item = (&'a str, &'a str)>) -
         }
     }
     seen
+}
+
+/// Returns whether a request's body is nested deeper than [`BODY_DEPTH_MAX`] levels.
+pub fn is_too_deep(body: &Value) -> bool {
+    is_deeper(body, BODY_DEPTH_MAX)
 }
 
 /// What a request brings to prove that its caller knows the secret.
@@ -118,13 +132,22 @@ fn signing_secret(secret: &str) -> String {
     }
 }
 
+/// Compares digests, which have one length: a comparison of the texts would tell the length of the secret.
 fn equal(given: &str, expected: &str) -> bool {
-    given.as_bytes().ct_eq(expected.as_bytes()).into()
+    Sha256::digest(given).ct_eq(&Sha256::digest(expected)).into()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_body_that_is_nested_too_deep_to_be_read_back_is_recognized() {
+        let nested = |levels: usize| -> Value {
+            serde_json::from_str(&format!("{}0{}", "{\"a\":".repeat(levels), "}".repeat(levels))).unwrap()
+        };
+        assert!(!is_too_deep(&nested(64)) && is_too_deep(&nested(65)) && is_too_deep(&nested(126)));
+    }
 
     #[test]
     fn credentials_and_forwarding_headers_never_enter_a_run() {
@@ -148,6 +171,11 @@ mod tests {
             ("x-request-id", "r"),
             ("x-automation-depth", "1"),
             ("host", "h"),
+            ("X-Original-Forwarded-For", "1.2.3.4"),
+            ("X-Original-Host", "h"),
+            ("X-Azure-ClientIP", "1.2.3.4"),
+            ("X-AppEngine-User-IP", "1.2.3.4"),
+            ("X-Vercel-Forwarded-For", "1.2.3.4"),
         ];
         let seen: Vec<String> =
             seen_headers(headers).into_iter().map(|(name, value)| format!("{name}={value}")).collect();

@@ -1,6 +1,7 @@
 //! Hostile expressions and templates: each stays within 20,000 operations, 16 MB and 50 ms.
 //!
-//! The memory is counted by the allocator of this test program, which no other test shares.
+//! The memory is counted by the allocator of this program, which no other test shares. `examples/hostile_table.rs` holds
+//! this file too, and prints what each input costs.
 
 #![expect(unsafe_code, reason = "an allocator that counts can't be written without it")]
 
@@ -8,7 +9,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::time::Duration;
 
-use automation::expressions::{Expression, Variables};
+use automation::expressions::{Expression, OPERATIONS_MAX, Variables, last_operations, work};
 use automation::templates::{Escape, OutputBudget, Template};
 use rustix::time::{ClockId, clock_gettime};
 use serde_json::{Value, json};
@@ -69,7 +70,7 @@ fn nested(open: &str, center: &str, close: &str, times: usize) -> String {
     format!("{}{center}{}", open.repeat(times), close.repeat(times))
 }
 
-fn cases() -> Vec<String> {
+fn expressions() -> Vec<String> {
     let many = |part: &str, times: usize| vec![part; times].join(", ");
     let sum = |part: &str, times: usize| vec![part; times].join(" + ");
     let mut cases: Vec<String> = [
@@ -130,6 +131,51 @@ fn cases() -> Vec<String> {
         "t",
         "json(t)",
         "t.list.t.list",
+        "contains(t.objects, t.text)",
+        "contains(t.text, t.text)",
+        "t.text in t.lists",
+        "unique(t.objects)",
+        "unique(t.lists)",
+        "unique(t.prefixes)",
+        "unique(concat(t.prefixes, t.prefixes))",
+        "min(t.prefixes) + max(t.prefixes)",
+        "join(t.lists)",
+        "t.objects == t.objects",
+        "sum(t.objects)",
+        "pluck(t.objects, 'a')",
+        "date_add(8210266876799, 1, 'day', 'Asia/Tokyo')",
+        "date_add(-8334601228800, -1, 'month', 'America/New_York')",
+        "date_format(8210266876799, '%c', 'Asia/Tokyo')",
+        "date_format(-8334601228800, '%c', 'America/New_York')",
+        "date('+262142-12-31 23:59', 'America/New_York')",
+        "date('-262143-01-01 00:00', 'Asia/Tokyo')",
+        "date_diff(-8334601228800, 8210266876799, 'seconds')",
+        "date_format(0, t.text)",
+        "date(t.text)",
+        "date(0, t.text)",
+        "slice(t.umlauts, 1, 2)",
+        "slice(t.umlauts, -1, -2)",
+        "t.umlauts[1]",
+        "t.umlauts[-9223372036854775808]",
+        "[1][-9223372036854775807 - 1]",
+        "split(t.umlauts, 'ü')",
+        "replace(t.umlauts, 'ü', t.umlauts)",
+        "number(t.text)",
+        "number('1e999999')",
+        "parse_json('1e999999')",
+        "parse_json('\"\\ud800\"')",
+        "'\\ud800'",
+        "'\\u00'",
+        "'a' in 'b' in 'c'",
+        "print(t.text)",
+        "debug(t.text)",
+        "call('eval')",
+        "curry(1)",
+        "import 'x' as y",
+        "fn f() { f() }",
+        "|x| x",
+        "do { } until false",
+        "throw 1",
     ]
     .map(str::to_owned)
     .to_vec();
@@ -174,50 +220,135 @@ fn cases() -> Vec<String> {
     cases
 }
 
-#[test]
-fn every_hostile_input_is_bounded() {
+fn templates() -> Vec<String> {
+    vec![
+        "{{".repeat(30_000),
+        "}}".repeat(30_000),
+        "{".repeat(60_000),
+        "{{ ' ".repeat(10_000),
+        "{{ #{ ".repeat(10_000),
+        "{{ 1 }}".repeat(500),
+        "{{ 1 }}".repeat(501),
+        "{{ '}}' }}".repeat(500),
+        "{{ len(t.text) }}".repeat(20),
+        "{{ t.amps }}".to_owned(),
+        "<{{ t.amps }}>".to_owned(),
+        "{{ t.big }}{{ t.big }}".to_owned(),
+        "<{{ t.list }}>".to_owned(),
+        "{{ t.object }}".to_owned(),
+        "<{{ t }}>".to_owned(),
+        "{{ t }}".to_owned(),
+        "{{ t.markup }}".to_owned(),
+        "<{{ t.markup }}>".to_owned(),
+        "{{ {{ 1 }} }}".to_owned(),
+        "{{ \u{0} }}".to_owned(),
+        "{% for x in t.list %}{{ x }}{% endfor %}".to_owned(),
+        "${t.text} #{t.text} <%= t.text %>".to_owned(),
+    ]
+}
+
+/// What one input costs.
+pub struct Cost {
+    input: String,
+    is_refused: bool,
+    operations: u64,
+    /// Operations and, converted to them, copied bytes: what counts for the limit of a run.
+    work: u64,
+    bytes: usize,
+    time: Duration,
+}
+
+impl Cost {
+    /// Measures an evaluation, which returns its number of operations, and whether it has a value.
+    fn of(input: &str, evaluate: impl FnOnce() -> (u64, bool)) -> Self {
+        let (before, done, begun) = (HELD.get(), work(), processor_time());
+        PEAK.set(before);
+        let (operations, has_value) = evaluate();
+        let (bytes, time, work) = (PEAK.get() - before, processor_time() - begun, work() - done);
+        let visible = |char: char| if char.is_control() { '.' } else { char };
+        let mut shown: String = input.chars().map(visible).take(48).collect();
+        if shown.len() < input.len() {
+            shown += &format!("… ({} bytes)", input.len());
+        }
+        Self { input: shown, is_refused: !has_value, operations, work, bytes, time }
+    }
+
+    fn is_bounded(&self) -> bool {
+        self.operations <= OPERATIONS_MAX && self.bytes <= BYTES_MAX && self.time <= TIME_MAX
+    }
+}
+
+/// Evaluates every hostile input once.
+pub fn costs() -> Vec<Cost> {
     let list: Vec<usize> = (0..10_000).collect();
     let object: serde_json::Map<String, Value> =
         (0..9_000).map(|at| (format!("key{at}"), json!(at))).collect();
-    let data = json!({"text": "x".repeat(200_000), "big": "y".repeat(1 << 20), "amps": "&".repeat(60_000), "list": list, "object": object,
+    let objects: Vec<Value> = (0..3_000).map(|at| json!({"a": at, "b": [at]})).collect();
+    let lists: Vec<Vec<usize>> =
+        (0..380).map(|at| (0..25).map(|of| if of < 24 { of } else { at }).collect()).collect();
+    let prefixes: Vec<String> = (0..450).map(|at| format!("{}{at}", "p".repeat(2_000))).collect();
+    let data = json!({"text": "x".repeat(200_000), "big": "y".repeat(1 << 20), "amps": "&".repeat(60_000),
+        "umlauts": "ü€😀".repeat(10_000), "list": list, "object": object, "objects": objects, "lists": lists,
+        "prefixes": prefixes, "markup": vec!["<'\"&>"; 20_000],
         "deep": nested("[", "", "]", 10_000), "wide": format!("[{}1]", "1,".repeat(100_000))});
     let variables = Variables::new().with("t", &data);
     // The engine is built by the first expression.
     assert!(Expression::parse("1 + 1").is_ok());
-    let cases = cases();
-    assert!(cases.len() >= 40);
-    let mut slowest = Vec::new();
-    let (mut failures, mut refused, mut worst) = (Vec::new(), 0, (0, Duration::ZERO));
-    for case in &cases {
-        let (before, begun) = (HELD.get(), processor_time());
-        PEAK.set(before);
-        let expression = Expression::parse(case);
-        let value = expression
-            .as_ref()
-            .map_err(ToString::to_string)
-            .and_then(|expression| expression.evaluate(&variables).map_err(|error| error.to_string()));
-        refused += usize::from(value.is_err());
-        drop((expression, value));
-        let (bytes, time) = (PEAK.get() - before, processor_time() - begun);
-        worst = (worst.0.max(bytes), worst.1.max(time));
-        slowest.push((time, case.chars().take(40).collect::<String>()));
-        let name: String = case.chars().take(60).collect();
-        if bytes > BYTES_MAX || time > TIME_MAX {
-            failures.push(format!("{name}: {bytes} bytes, {time:?}"));
-        }
-        // The same in a template: its output is limited further.
-        PEAK.set(HELD.get());
-        if let Ok(template) = Template::parse(&format!("a{{{{ {case} }}}}b")) {
-            let text = template.text(&variables, Escape::Html, &mut OutputBudget::default());
-            assert!(text.is_err() || text.is_ok_and(|text| text.len() <= 64 * 1024 + 2), "{name}");
-        }
-        let bytes = PEAK.get() - before;
-        if bytes > BYTES_MAX {
-            failures.push(format!("{name} in a template: {bytes} bytes"));
-        }
+    let mut costs = Vec::new();
+    for text in expressions() {
+        costs.push(Cost::of(&text, || match Expression::parse(&text) {
+            Ok(expression) => {
+                let has_value = expression.evaluate(&variables).is_ok();
+                (last_operations(), has_value)
+            }
+            Err(_) => (0, false),
+        }));
     }
-    slowest.sort();
-    println!("slowest: {:?}", &slowest[slowest.len() - 5..]);
-    println!("{} cases, {refused} refused, at most {} KB and {:?}", cases.len(), worst.0 >> 10, worst.1);
-    assert!(failures.is_empty(), "{}", failures.join("\n"));
+    // The same in templates: their output is limited further.
+    let in_templates = expressions().into_iter().map(|text| format!("a{{{{ {text} }}}}b"));
+    for text in in_templates.chain(templates()) {
+        costs.push(Cost::of(&text, || {
+            let Ok(template) = Template::parse(&text) else { return (0, false) };
+            let value = template.render(&variables, Escape::Html, &mut OutputBudget::default());
+            let bytes = value.as_ref().map(|value| value.to_string().len()).unwrap_or_default();
+            assert!(bytes <= 300 << 10, "{text} writes {bytes} bytes");
+            (last_operations(), value.is_ok())
+        }));
+    }
+    costs
+}
+
+/// Returns the costs as a Markdown table, and whether all are bounded.
+pub fn table(costs: &[Cost]) -> (String, bool) {
+    let mut text =
+        "| input | outcome | operations | work | KB | µs |\n| --- | --- | ---: | ---: | ---: | ---: |\n"
+            .to_owned();
+    for cost in costs {
+        let outcome = if cost.is_refused { "refused" } else { "value" };
+        let mark = if cost.is_bounded() { "" } else { " **too much**" };
+        let input = cost.input.replace('|', "\\|").replace('`', "'");
+        let (kilobytes, micros) = (cost.bytes.div_ceil(1024), cost.time.as_micros());
+        text += &format!(
+            "| `{input}` | {outcome}{mark} | {} | {} | {kilobytes} | {micros} |\n",
+            cost.operations, cost.work
+        );
+    }
+    let most = |of: fn(&Cost) -> u128| costs.iter().map(of).max().unwrap_or_default();
+    let (bytes, time) = (most(|cost| cost.bytes as u128), most(|cost| cost.time.as_micros()));
+    let (operations, refused) =
+        (most(|cost| cost.operations.into()), costs.iter().filter(|cost| cost.is_refused).count());
+    text += &format!(
+        "\n{} inputs, {refused} refused; at most {operations} operations, {} KB and {time} µs.\n",
+        costs.len(),
+        bytes.div_ceil(1024)
+    );
+    (text, costs.iter().all(Cost::is_bounded))
+}
+
+#[test]
+fn every_hostile_input_is_bounded() {
+    let costs = costs();
+    assert!(costs.len() >= 40);
+    let excessive: Vec<Cost> = costs.into_iter().filter(|cost| !cost.is_bounded()).collect();
+    assert!(excessive.is_empty(), "{}", table(&excessive).0);
 }

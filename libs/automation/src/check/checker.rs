@@ -5,7 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use domain::plans::{Limits, UNLIMITED};
 use domain::{FIELD_ERRORS_MAX, FieldError};
 
-use crate::definition::{Action, AutomationDefinition, Step, StepType, Trigger, did_you_mean};
+use crate::definition::{
+    Action, AutomationDefinition, Step, StepType, TEMPLATE_BYTES_MAX, Trigger, did_you_mean,
+};
 use crate::schedule::{Schedule, parse_zone};
 use crate::templates::Template;
 
@@ -52,9 +54,16 @@ pub(super) fn is_identifier(name: &str) -> bool {
 
 impl Checker<'_> {
     pub(super) fn push(&mut self, field: &str, code: &'static str, message: String) {
-        if self.errors.len() < FIELD_ERRORS_MAX {
-            self.errors.push(FieldError::new(field, code, message));
+        if !self.is_full() {
+            // Names of members are the author's, and may be as long as the definition.
+            let cut = |text: &str| text.chars().take(1_000).collect::<String>();
+            self.errors.push(FieldError::new(cut(field), code, cut(&message)));
         }
+    }
+
+    /// Returns whether there are as many errors as are shown. The rest need not be found.
+    pub(super) fn is_full(&self) -> bool {
+        self.errors.len() >= FIELD_ERRORS_MAX
     }
 
     pub(super) fn limits(&mut self, limits: &Limits, all: &[(String, &Step)]) {
@@ -78,7 +87,7 @@ impl Checker<'_> {
             let shown: String = name.chars().take(64).collect();
             let message =
                 format!("env.{shown}: a name has letters, digits and _, and does not begin with a digit");
-            self.errors.push(FieldError::new(format!("env.{shown}"), "identifier", message));
+            self.push(&format!("env.{shown}"), "identifier", message);
         }
     }
 
@@ -139,6 +148,9 @@ impl Checker<'_> {
         }
         let Some(key) = &concurrency.key else { return };
         let field = "concurrency.key";
+        if key.len() > TEMPLATE_BYTES_MAX {
+            self.push(field, "too_long", format!("{field} may have at most {TEMPLATE_BYTES_MAX} bytes"));
+        }
         match Template::parse(key) {
             Err(error) => self.push(field, "template", format!("{field}: {error}")),
             Ok(template) => {

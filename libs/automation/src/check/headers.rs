@@ -18,19 +18,27 @@ const FETCH_FORBIDDEN: [&str; 11] = [
 /// Headers beside `X-…` that a `respond` step may set; `Location` only with a status 3xx.
 const RESPOND_ALLOWED: [&str; 3] = ["content-type", "cache-control", "retry-after"];
 
-/// Beginnings of `X-…` headers that belong to the service.
-const RESPOND_OURS: [&str; 12] = [
+/// Beginnings of `X-…` headers that belong to the service, or that tell a proxy in front of it to serve files.
+const RESPOND_OURS: [&str; 20] = [
+    "x-accel-",
     "x-cache",
+    "x-client-ip",
     "x-content-type",
     "x-dns-",
+    "x-edge-",
     "x-envoy-",
     "x-forwarded",
     "x-frame-",
+    "x-lighttpd-",
+    "x-litespeed-",
     "x-permitted-",
     "x-ratelimit",
     "x-real-ip",
+    "x-reproxy-",
     "x-request-id",
     "x-secret",
+    "x-sendfile",
+    "x-wr-",
     "x-xss-",
 ];
 
@@ -54,4 +62,28 @@ pub fn is_respond_header(name: &str, status: u16) -> bool {
         && (RESPOND_ALLOWED.contains(&lower.as_str())
             || (lower == "location" && (300..400).contains(&status))
             || (lower.starts_with("x-") && !is_ours))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_response_can_not_command_the_proxy_before_it() {
+        for name in [
+            "X-Accel-Redirect",
+            "X-Accel-Buffering",
+            "X-Sendfile",
+            "X-Sendfile-Type",
+            "X-LIGHTTPD-send-file",
+            "X-LiteSpeed-Location",
+            "X-Reproxy-URL",
+            "X-Edge-Token",
+            "X-Client-IP",
+            "X-WR-Depth",
+        ] {
+            assert!(!is_respond_header(name, 200), "{name}");
+        }
+        assert!(is_respond_header("X-Own", 200));
+    }
 }

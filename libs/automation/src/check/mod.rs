@@ -7,7 +7,7 @@ mod resources;
 mod steps;
 mod templated_fields;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use domain::plans::Limits;
 use domain::{FIELD_ERRORS_MAX, FieldError};
@@ -22,11 +22,12 @@ pub use resources::{ResourceUse, of_step as step_resources, resources};
 
 /// Maximum number of steps, whatever the plan.
 pub const STEPS_MAX: usize = 500;
+
 /// Checks a definition against the language and the limits of a plan. `env` holds the names of its variables.
 pub fn check(definition: &AutomationDefinition, limits: &Limits, env: &BTreeSet<String>) -> Vec<FieldError> {
     let all = definition.all_steps();
     let mut checker =
-        Checker { errors: Vec::new(), definition, env, places: places(&all), resumes: resumes(&all) };
+        Checker { errors: Vec::new(), definition, env, places: BTreeMap::new(), resumes: resumes(&all) };
     if definition.canonical_json().len() > DEFINITION_BYTES_MAX {
         checker.push("steps", "too_large", "a definition may have at most 1 MB as JSON".to_owned());
         return checker.errors;
@@ -39,6 +40,7 @@ pub fn check(definition: &AutomationDefinition, limits: &Limits, env: &BTreeSet<
         checker.push("steps", "too_many", message);
         return checker.errors;
     }
+    checker.places = places(&all);
     checker.limits(limits, &all);
     checker.env();
     checker.ids(&all);

@@ -1,8 +1,10 @@
 //! Which steps and variables an expression may read at its place.
 
+use domain::pages::MAX_HTML_BYTES;
+
 use super::checker::{Checker, NESTING_MAX, is_identifier};
 use super::templated_fields::{Field, templated_fields};
-use crate::definition::{Action, Step, did_you_mean};
+use crate::definition::{Action, Step, TEMPLATE_BYTES_MAX, did_you_mean};
 use crate::expressions::{Expression, ExpressionError, Reference};
 use crate::templates::{JsonTemplate, Template};
 
@@ -39,6 +41,9 @@ impl Checker<'_> {
             return;
         }
         for (at, step) in steps.iter().enumerate() {
+            if self.is_full() {
+                return;
+            }
             let path = format!("{path}[{at}]");
             self.references(&path, step, visible);
             self.step(&path, step, visible);
@@ -75,7 +80,13 @@ impl Checker<'_> {
 
     fn references(&mut self, path: &str, step: &Step, visible: &Visible) {
         for (below, part) in templated_fields(step) {
+            if self.is_full() {
+                return;
+            }
             let field = format!("{path}.{below}");
+            if let Field::Template(text) = part {
+                self.length(&field, &below, text);
+            }
             let sees_element = matches!(part, Field::ElementExpression(_) | Field::ElementJson(_));
             let found = match part {
                 Field::Expression(text) | Field::ElementExpression(text) => {
@@ -103,12 +114,21 @@ impl Checker<'_> {
                 }
                 Ok(references) => {
                     for reference in references {
-                        if !(sees_element && ELEMENT.contains(&reference[0].as_str())) {
+                        if !(self.is_full() || sees_element && ELEMENT.contains(&reference[0].as_str())) {
                             self.reference(&field, &reference, visible);
                         }
                     }
                 }
             }
+        }
+    }
+
+    /// Checks the length of a template in a field that is one text.
+    fn length(&mut self, field: &str, name: &str, text: &str) {
+        let max = if name == "html" { MAX_HTML_BYTES } else { TEMPLATE_BYTES_MAX };
+        if text.len() > max {
+            let message = format!("{field} may have at most {max} bytes, this has {}", text.len());
+            self.push(field, "too_long", message);
         }
     }
 

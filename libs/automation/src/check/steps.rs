@@ -12,6 +12,25 @@ use crate::definition::{Action, FindIn, FindStep, Step, Trigger, UpdatePageStep,
 use crate::schedule::{WAIT_MAX, parse_duration};
 use crate::templates::Template;
 
+/// Returns why a step makes no attempts that could be limited or repeated; `None` if it makes some.
+fn without_attempts(action: &Action) -> Option<&'static str> {
+    match action {
+        Action::Set(_) | Action::Transform(_) | Action::Stop(_) => {
+            Some("it only computes, and would give the same result again")
+        }
+        Action::Condition(_) | Action::ForEach(_) => Some("give it to the steps inside"),
+        Action::Wait(_) => Some("its length is `for`, `until` or, with resume: true, `timeout`"),
+        Action::Fetch(_)
+        | Action::Respond(_)
+        | Action::CreateEntry(_)
+        | Action::DeleteEntry(_)
+        | Action::UpdatePage(_)
+        | Action::Find(_)
+        | Action::CreateSubmission(_)
+        | Action::SendWebhook(_) => None,
+    }
+}
+
 impl Checker<'_> {
     /// Checks everything about a step but its references and the steps inside it.
     pub(super) fn step(&mut self, path: &str, step: &Step, visible: &Visible) {
@@ -60,10 +79,20 @@ impl Checker<'_> {
             let field = format!("{path}.name");
             self.push(&field, "too_long", format!("{field} may have at most 200 characters"));
         }
-        if let Some(timeout) = step.options.timeout_ms {
+        let (timeout, retry) = (step.options.timeout_ms, step.options.retry);
+        if let Some(reason) = without_attempts(&step.action) {
+            let message = format!("a step of type {} can't have it: {reason}", step.action.kind().as_str());
+            for (name, is_given) in [("timeoutMs", timeout.is_some()), ("retry", retry.is_some())] {
+                if is_given {
+                    self.refuse(path, name, "no_attempts", &message);
+                }
+            }
+            return;
+        }
+        if let Some(timeout) = timeout {
             self.range(path, "timeoutMs", timeout, 100, 60_000);
         }
-        if let Some(retry) = step.options.retry {
+        if let Some(retry) = retry {
             self.range(path, "retry.max", u64::from(retry.max), 1, 5);
         }
     }
@@ -123,13 +152,8 @@ impl Checker<'_> {
                 .is_ok_and(|url| matches!(url.scheme(), "http" | "https") && url.has_host()),
             None => ["{{", "https://", "http://"].iter().any(|start| text.trim_start().starts_with(start)),
         };
-        if !is_valid || text.len() > 8_192 {
-            self.refuse(
-                path,
-                "url",
-                "url",
-                "a URL that begins with https:// or http:// is needed, at most 8 KB",
-            );
+        if !is_valid {
+            self.refuse(path, "url", "url", "a URL that begins with https:// or http:// is needed");
         }
     }
 

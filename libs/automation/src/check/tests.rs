@@ -188,8 +188,9 @@ fn rules_of_single_steps_hold() {
         (json!({"type": "find", "in": "entries", "formId": ID, "pageId": ID}), ".formId"),
         (json!({"type": "find", "in": "submissions"}), ".formId"),
         (json!({"type": "find", "in": "entries", "pageId": ID, "limit": 101}), ".limit"),
-        (json!({"type": "set", "values": {}, "timeoutMs": 5}), ".timeoutMs"),
-        (json!({"type": "set", "values": {}, "retry": {"max": 6}}), ".retry.max"),
+        (json!({"type": "fetch", "url": "https://x", "timeoutMs": 99}), ".timeoutMs"),
+        (json!({"type": "fetch", "url": "https://x", "timeoutMs": 60_001}), ".timeoutMs"),
+        (json!({"type": "fetch", "url": "https://x", "retry": {"max": 6}}), ".retry.max"),
         (json!({"type": "set", "values": {}, "name": "x".repeat(201)}), ".name"),
     ];
     for (mut step, field) in cases {
@@ -198,6 +199,75 @@ fn rules_of_single_steps_hold() {
     }
     let inside = json!({"id": "l", "type": "for_each", "items": [], "steps": [{"id": "w", "type": "wait", "resume": true}]});
     assert_eq!(fields(json!([inside])), ["steps[0].steps[0].resume"]);
+}
+
+#[test]
+fn a_time_limit_and_retries_are_refused_where_nothing_is_attempted() {
+    let body = json!([set("y", "")]);
+    let computing = [
+        json!({"type": "set", "values": {}}),
+        json!({"type": "transform", "input": []}),
+        json!({"type": "stop", "status": "success"}),
+        json!({"type": "condition", "branches": [{"if": "true", "steps": body}]}),
+        json!({"type": "for_each", "items": [], "steps": body}),
+        json!({"type": "wait", "for": "1m"}),
+        json!({"type": "wait", "resume": true}),
+    ];
+    let attempting = [
+        json!({"type": "fetch", "url": "https://x"}),
+        json!({"type": "respond"}),
+        json!({"type": "create_entry", "pageId": ID, "data": {}}),
+        json!({"type": "delete_entry", "pageId": ID, "entryId": ID}),
+        json!({"type": "update_page", "pageId": ID}),
+        json!({"type": "find", "in": "entries", "pageId": ID}),
+        json!({"type": "create_submission", "formId": ID, "payload": {}}),
+        json!({"type": "send_webhook", "webhookId": ID, "payload": {}}),
+    ];
+    let limited = |mut step: Value| {
+        (step["id"], step["timeoutMs"], step["retry"]) = (json!("a"), json!(500), json!({"max": 1}));
+        check_as(Plan::Scale, json!({"type": "http"}), json!([step]))
+    };
+    for step in computing {
+        let errors = limited(step.clone());
+        let fields: Vec<_> = errors.iter().map(|(field, code, _)| (field.as_str(), *code)).collect();
+        let expected = [("steps[0].timeoutMs", "no_attempts"), ("steps[0].retry", "no_attempts")];
+        assert_eq!(fields, expected, "{step}");
+    }
+    let errors = limited(json!({"type": "wait", "for": "1m"}));
+    let expected = "steps[0].timeoutMs: a step of type wait can't have it: its length is `for`, `until` or, with \
+                    resume: true, `timeout`";
+    assert_eq!(errors[0].2, expected);
+    for step in attempting {
+        assert_eq!(limited(step.clone()), [], "{step}");
+    }
+}
+
+#[test]
+fn a_hundred_thousand_wrong_references_cost_no_more_than_the_errors_that_are_shown() {
+    let mut steps: Vec<Value> = (0..450).map(|at| set(&format!("step_with_a_name_{at}"), "")).collect();
+    let values = (0..40_000).map(|at| (format!("v{at}"), json!("{{steps.x}}")));
+    let values: serde_json::Map<String, Value> = values.collect();
+    steps.push(json!({"id": "wrong", "type": "set", "values": values}));
+    let begun = std::time::Instant::now();
+    assert_eq!(fields(json!(steps)).len(), FIELD_ERRORS_MAX);
+    assert!(begun.elapsed().as_secs() < 5, "{:?}", begun.elapsed());
+}
+
+#[test]
+fn ten_thousand_loops_are_refused_before_they_are_compared() {
+    let each = |at: usize| json!({"id": format!("l{at}"), "type": "for_each", "items": [], "steps": []});
+    let steps: Value = (0..10_000).map(each).collect();
+    let begun = std::time::Instant::now();
+    assert_eq!(check_as(Plan::Scale, json!({"type": "http"}), steps)[0].1, "too_many");
+    assert!(begun.elapsed().as_secs() < 5, "{:?}", begun.elapsed());
+}
+
+#[test]
+fn an_error_does_not_repeat_a_name_of_a_megabyte() {
+    let values = serde_json::Map::from_iter([("n".repeat(900_000), json!("{{ 1 + }}"))]);
+    let steps = json!([{"id": "a", "type": "set", "values": values}]);
+    let errors = check_as(Plan::Scale, json!({"type": "http"}), steps);
+    assert!(errors.len() == 1 && errors[0].0.len() + errors[0].2.len() <= 2_000);
 }
 
 #[test]

@@ -4,19 +4,23 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use super::example::example;
 use super::step::{self, Step};
 use super::trigger::Trigger;
 
 /// Maximum size of a definition, as JSON.
 pub const DEFINITION_BYTES_MAX: usize = 1 << 20;
+/// Maximum size of a template in a field that holds one short text, such as a URL, a title or a time.
+pub const TEMPLATE_BYTES_MAX: usize = 8_192;
 
 /// An automation: what starts it, and the steps that then run in order. Every string of a step may hold templates,
 /// `{{ expression }}`; a string that is exactly one template keeps the type of its value (number, list, object).
 /// Expressions read `trigger` (`trigger.payload.email`), the output of earlier steps (`steps.lookup.body.id`),
 /// variables (`env.TOKEN`), `run` (`run.id`, `run.startedAt`, `run.resumeUrl`, `run.isTest`) and inside a loop its
-/// item. A missing member is null, never an error.
+/// item. A missing member is null, never an error. Names of members are not templates. The templates of one step may write
+/// 256 KB together, and 64 KB into a text that holds more than one template.
 #[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
-#[schemars(deny_unknown_fields)]
+#[schemars(deny_unknown_fields, example = example())]
 pub struct AutomationDefinition {
     /// What starts a run.
     pub trigger: Trigger,
@@ -39,6 +43,7 @@ pub struct Concurrency {
     /// Template that reads only `trigger`, such as `{{ trigger.payload.email }}`: the limit then counts for each
     /// value apart.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 8192))]
     pub key: Option<String>,
 }
 

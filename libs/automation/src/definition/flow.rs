@@ -13,7 +13,7 @@ pub struct SetStep {
 }
 
 /// Filters, sorts and reshapes a list or an object. Output: the new list or object. The order is `filter`, `sort`,
-/// `map`, `pick`. Expressions and templates see each element as `item` with its `index` (from 0) or, of an object,
+/// `map`, `pick`: `sort` can read members that `map` leaves out, and `pick` takes members of what `map` made. Expressions and templates see each element as `item` with its `index` (from 0) or, of an object,
 /// its `key`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -22,6 +22,7 @@ pub struct TransformStep {
     pub input: Value,
     /// Expression without braces; elements for which it is false, null, 0 or empty are left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 8192))]
     pub filter: Option<String>,
     /// Order of the elements; only of a list.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -40,6 +41,7 @@ pub struct TransformStep {
 #[serde(deny_unknown_fields)]
 pub struct TransformSort {
     /// Expression without braces that is compared, such as `item.createdAt`. Numbers come before texts.
+    #[schemars(length(min = 1, max = 8192))]
     pub by: String,
     /// Direction.
     #[serde(default)]
@@ -65,15 +67,24 @@ pub enum SortOrder {
 pub struct WaitStep {
     /// Duration, such as `15m`, `36h` or `1h30m` (units `s`, `m`, `h`, `d`), at most 30 days.
     #[serde(default, rename = "for", skip_serializing_if = "Option::is_none")]
+    #[schemars(
+        length(min = 2, max = 40),
+        regex(pattern = "^([0-9]{1,9}d)?([0-9]{1,9}h)?([0-9]{1,9}m)?([0-9]{1,9}s)?$")
+    )]
     pub duration: Option<String>,
     /// Time to wait for: a template of an RFC 3339 timestamp, at most 30 days ahead; a past time does not wait.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 8192))]
     pub until: Option<String>,
     /// Waits until `{{ run.resumeUrl }}`, which earlier templates may send to a person, is confirmed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub resume: bool,
     /// With `resume`: the longest wait, such as `3d`; default and maximum 30 days.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(
+        length(min = 2, max = 40),
+        regex(pattern = "^([0-9]{1,9}d)?([0-9]{1,9}h)?([0-9]{1,9}m)?([0-9]{1,9}s)?$")
+    )]
     pub timeout: Option<String>,
     /// With `resume`: what happens when the time is over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -100,6 +111,7 @@ pub struct StopStep {
     pub status: StopStatus,
     /// Template of the reason, shown in the log.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 8192))]
     pub message: Option<String>,
 }
 

@@ -1,6 +1,7 @@
 //! An automation as its owner writes it: one trigger, and steps that run in order.
 
 mod automation;
+mod example;
 mod flow;
 mod kinds;
 mod options;
@@ -12,7 +13,7 @@ mod step;
 mod submissions;
 mod trigger;
 
-pub use automation::{AutomationDefinition, Concurrency, DEFINITION_BYTES_MAX};
+pub use automation::{AutomationDefinition, Concurrency, DEFINITION_BYTES_MAX, TEMPLATE_BYTES_MAX};
 pub use flow::{OnTimeout, SetStep, SortOrder, StopStatus, StopStep, TransformSort, TransformStep, WaitStep};
 pub use options::{Backoff, OnError, Retry, StepOptions};
 pub use pages::{CreateEntryStep, DeleteEntryStep, UpdatePageStep};

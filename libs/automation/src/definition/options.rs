@@ -18,15 +18,17 @@ pub struct StepOptions {
     /// Expression without braces, such as `trigger.payload.age >= 18 && steps.find.count == 0`. The step is skipped,
     /// and its output is null, if the value is false, null, 0, an empty text, list or object.
     #[serde(default, rename = "if", skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 8192))]
     pub condition: Option<String>,
     /// What a failure of this step does, after its retries.
     #[serde(default, skip_serializing_if = "OnError::is_default")]
     pub on_error: OnError,
-    /// Time limit of one attempt, in milliseconds; default 15000.
+    /// Time limit of one attempt, in milliseconds; default 15000. Only of steps that act outside the run: not of
+    /// `condition`, `set`, `transform`, `for_each`, `wait` and `stop`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 100, max = 60_000))]
     pub timeout_ms: Option<u64>,
-    /// Further attempts after a failure; none if absent.
+    /// Further attempts after a failure; none if absent. Only of steps that may have `timeoutMs`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry: Option<Retry>,
     /// Output of the step in test runs, instead of its effect. Not a template.

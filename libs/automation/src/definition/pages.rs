@@ -22,6 +22,7 @@ pub struct DeleteEntryStep {
     /// The page.
     pub page_id: Uuid,
     /// Template of the entry's id, such as `{{ steps.find.items[0].id }}`.
+    #[schemars(length(min = 1, max = 8192))]
     pub entry_id: String,
 }
 
@@ -35,6 +36,7 @@ pub struct UpdatePageStep {
     pub page_id: Option<Uuid>,
     /// Template of the page's slug; or give `pageId`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 2, max = 8192))]
     pub slug: Option<String>,
     /// With `slug`: its subdomain; default: the account's first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -42,30 +44,33 @@ pub struct UpdatePageStep {
     /// With `slug`: creates the page if there is none; `title` and `html` are then required.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub upsert: bool,
-    /// Template of the title.
+    /// Template of the title, which may have 300 characters.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 8192))]
     pub title: Option<String>,
     /// Template of the whole HTML document, at most 512 KB; `{{ "{{" }}` writes two braces.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 524_288))]
     pub html: Option<String>,
     /// Style sheet, at most 128 KB, taken as it is written (not a template); null removes it.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
-    #[schemars(with = "Option<String>")]
+    #[schemars(with = "Option<String>", length(max = 131_072))]
     pub css: Option<Option<String>>,
     /// HTML of one entry, at most 64 KB, taken as it is written: its `{{placeholders}}` are those of entries; null
     /// removes it.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
-    #[schemars(with = "Option<String>")]
+    #[schemars(with = "Option<String>", length(max = 65_536))]
     pub entry_template: Option<Option<String>>,
     /// Whether visitors can see the page: true, false, or a template of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub is_published: Option<Value>,
     /// Template of the time at which the page is published, as an RFC 3339 timestamp; null clears it.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
-    #[schemars(with = "Option<String>")]
+    #[schemars(with = "Option<String>", length(max = 8_192))]
     pub publish_at: Option<Option<String>>,
     /// Template of the page's `updatedAt` as read before: the step fails if the page has changed since.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 8192))]
     pub if_unmodified_since: Option<String>,
     /// Folder to move the page to, or to create it in; null removes it from its folder.
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]

@@ -207,7 +207,9 @@ fn object<'a>(
         return None;
     };
     for name in object.keys().filter(|name| !shape.members.contains(name)).take(FIELD_ERRORS_MAX) {
-        let field = below(path, &shorten(name));
+        // A path must name something, even if the author's name is empty.
+        let shown = if name.is_empty() { "\"\"".to_owned() } else { shorten(name) };
+        let field = below(path, &shown);
         let hint = did_you_mean(name, shape.members.iter().map(String::as_str));
         errors.push(FieldError::new(&field, "unknown_field", format!("{field} is not a field here{hint}")));
     }

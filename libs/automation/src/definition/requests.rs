@@ -5,8 +5,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-/// Sends an HTTP request. Output: `{status, headers, body}`; `body` is parsed if it is JSON, else a text. A status from
-/// 400 on is a failure. At most 100 requests in one run. The header `Idempotency-Key` is the same in every attempt.
+/// Sends an HTTP request. Output: `{status, headers, body}`; `body` is parsed if it is JSON, a text if it is one, else
+/// base64, and `isBase64` is true then. It may have at most 1 MiB. A status from 400 on is a failure; 408, 425, 429 and
+/// from 500 on it is retried, if `retry` says so. Redirects are not followed. At most 100 requests in one run. The header
+/// `Idempotency-Key` is the same in every attempt.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FetchStep {
@@ -18,7 +20,7 @@ pub struct FetchStep {
     pub url: String,
     /// Headers; templates by name.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
-    #[schemars(with = "std::collections::BTreeMap<String, String>")]
+    #[schemars(with = "std::collections::BTreeMap<String, String>", extend("maxProperties" = 50))]
     pub headers: Map<String, Value>,
     /// Body: an object or a list is sent as JSON, with templates in its texts; a text is sent as it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -59,7 +61,7 @@ impl FetchMethod {
 }
 
 /// Answers the request of an http trigger, within 25 seconds of it; later or without this step the answer is 202 with
-/// the run's id. Only the first `respond` of a run has an effect, and the run goes on after it.
+/// the run's id. The run goes on after it; a second `respond` in the run is a failure.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct RespondStep {
@@ -70,7 +72,7 @@ pub struct RespondStep {
     /// Headers; templates by name. Allowed: `Content-Type`, `Cache-Control`, `Retry-After`, `Location` (with a status
     /// 3xx) and `X-…`.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
-    #[schemars(with = "std::collections::BTreeMap<String, String>")]
+    #[schemars(with = "std::collections::BTreeMap<String, String>", extend("maxProperties" = 50))]
     pub headers: Map<String, Value>,
     /// Body: an object or a list is sent as JSON; a text as plain text, unless `Content-Type` says otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -79,6 +79,7 @@ pub struct ConditionStep {
     pub branches: Vec<Branch>,
     /// Steps that run if no branch applies.
     #[serde(default, rename = "else", skip_serializing_if = "Vec::is_empty")]
+    #[schemars(length(max = 500))]
     pub otherwise: Vec<Step>,
 }
 
@@ -89,8 +90,10 @@ pub struct ConditionStep {
 pub struct Branch {
     /// Expression without braces, such as `trigger.payload.plan == "pro"`.
     #[serde(rename = "if")]
+    #[schemars(length(min = 1, max = 8192))]
     pub condition: String,
     /// Steps of the branch.
+    #[schemars(length(max = 500))]
     pub steps: Vec<Step>,
 }
 
@@ -106,6 +109,7 @@ pub struct ForEachStep {
     #[schemars(length(min = 1, max = 64), regex(pattern = "^[A-Za-z_][A-Za-z0-9_]*$"))]
     pub variable: String,
     /// Steps for each element.
+    #[schemars(length(min = 1, max = 500))]
     pub steps: Vec<Step>,
     /// Number of elements at the same time.
     #[serde(default = "one")]

@@ -5,8 +5,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-/// Finds entries of a page or submissions of a form, newest first. Output: `{items, count}`; an item of a page is
-/// `{id, data, createdAt}`, one of a form `{id, payload, externalId, status, createdAt}`.
+/// Finds entries of a page or submissions of a form, newest first. Output: `{items, count, hasMore}`; an item of a page
+/// is `{id, data, createdAt}`, one of a form `{id, payload, externalId, status, createdAt}`. `hasMore` says that more match
+/// than the limit, or than fit into 1 MiB.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct FindStep {
@@ -19,11 +20,13 @@ pub struct FindStep {
     /// With `submissions`: the form.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub form_id: Option<Uuid>,
-    /// Values that fields must equal, all of them; templates by name of the field.
+    /// Values that fields must equal, all of them; templates by name of the field, at most 20.
     #[serde(default, rename = "where", skip_serializing_if = "Map::is_empty")]
+    #[schemars(extend("maxProperties" = 20))]
     pub filter: Map<String, Value>,
     /// Template of an RFC 3339 timestamp: only what was created from then on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = 8192))]
     pub since: Option<String>,
     /// Maximum number of items.
     #[serde(default = "fifty")]

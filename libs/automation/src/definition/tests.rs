@@ -23,7 +23,7 @@ fn every_step() -> Value {
         {"id": "h", "type": "wait", "resume": true, "timeout": "3d", "onTimeout": "continue"},
         {"id": "i", "type": "create_entry", "pageId": ID, "data": {"a": "b"}},
         {"id": "j", "type": "delete_entry", "pageId": ID, "entryId": "{{ steps.i.id }}"},
-        {"id": "k", "type": "update_page", "slug": "x", "upsert": true, "title": "t", "html": "<p>", "css": null,
+        {"id": "k", "type": "update_page", "slug": "xy", "upsert": true, "title": "t", "html": "<p>", "css": null,
          "entryTemplate": "{{name}}", "isPublished": true, "publishAt": null, "folderId": ID, "subdomainId": ID,
          "ifUnmodifiedSince": "{{ steps.x.updatedAt }}"},
         {"id": "l", "type": "find", "in": "submissions", "formId": ID, "where": {"a": 1}, "since": "x", "limit": 9},
@@ -169,9 +169,147 @@ fn the_schema_accepts_what_is_read_and_refuses_the_rest() {
 }
 
 #[test]
+fn the_example_is_read_and_checked_without_errors() {
+    let schema = schema();
+    let examples = schema["examples"].as_array().unwrap();
+    assert_eq!(examples.len(), 1);
+    let definition = AutomationDefinition::read(&examples[0]).unwrap();
+    let limits = domain::plans::Plan::Free.limits();
+    assert_eq!(crate::check::check(&definition, &limits, &std::collections::BTreeSet::new()), []);
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    let problems: Vec<String> = validator.iter_errors(&examples[0]).map(|error| error.to_string()).collect();
+    assert!(problems.is_empty(), "{problems:?}");
+    let used: Vec<_> = definition.all_steps().iter().map(|(_, step)| step.action.kind().as_str()).collect();
+    assert_eq!(used, ["find", "condition", "create_entry", "fetch", "stop"]);
+}
+
+#[test]
+fn the_schema_and_the_check_have_the_same_limits() {
+    let validator = jsonschema::validator_for(&schema()).unwrap();
+    let limits = domain::plans::Plan::Scale.limits();
+    let long = |length: usize| "x".repeat(length);
+    let many = |count: usize| -> serde_json::Map<String, Value> {
+        (0..count).map(|at| (format!("x-{at}"), json!("v"))).collect()
+    };
+    let fetch = |field: &str, value: Value| {
+        let mut step = json!({"id": "a", "type": "fetch", "url": "https://example.com/"});
+        step[field] = value;
+        step
+    };
+    let page = |field: &str, value: Value| {
+        let mut step = json!({"id": "a", "type": "update_page", "pageId": ID});
+        step[field] = value;
+        step
+    };
+    let wait = |duration: &str| json!({"id": "a", "type": "wait", "for": duration});
+    let set = json!({"id": "b", "type": "set", "values": {}});
+    let spaces = |length: usize| format!("1{}", " ".repeat(length - 1));
+    for (allowed, refused) in [
+        (fetch("name", json!(long(200))), fetch("name", json!(long(201)))),
+        (fetch("if", json!(spaces(8_192))), fetch("if", json!(spaces(8_193)))),
+        (fetch("timeoutMs", json!(60_000)), fetch("timeoutMs", json!(60_001))),
+        (fetch("timeoutMs", json!(100)), fetch("timeoutMs", json!(99))),
+        (fetch("retry", json!({"max": 5})), fetch("retry", json!({"max": 6}))),
+        (fetch("headers", json!(many(50))), fetch("headers", json!(many(51)))),
+        (
+            fetch("url", json!(format!("https://x/{}", long(8_182)))),
+            fetch("url", json!(format!("https://x/{}", long(8_183)))),
+        ),
+        (page("title", json!(format!("{{{{ 1{}}}}}", " ".repeat(8_186)))), page("title", json!(long(8_193)))),
+        (page("html", json!(long(524_288))), page("html", json!(long(524_289)))),
+        (page("css", json!(long(131_072))), page("css", json!(long(131_073)))),
+        (page("entryTemplate", json!(long(65_536))), page("entryTemplate", json!(long(65_537)))),
+        (wait("1d2h3m4s"), wait("1 day")),
+        (wait("30d"), wait("d")),
+        (
+            json!({"id": "a", "type": "for_each", "items": [], "steps": [set], "concurrency": 5}),
+            json!({"id": "a", "type": "for_each", "items": [], "steps": [set], "concurrency": 6}),
+        ),
+        (
+            json!({"id": "a", "type": "for_each", "items": [], "steps": [set]}),
+            json!({"id": "a", "type": "for_each", "items": [], "steps": []}),
+        ),
+        (
+            json!({"id": "a", "type": "find", "in": "entries", "pageId": ID, "where": many(20), "limit": 100}),
+            json!({"id": "a", "type": "find", "in": "entries", "pageId": ID, "where": many(21), "limit": 100}),
+        ),
+        (
+            json!({"id": "a", "type": "transform", "input": [], "pick": vec!["x"; 100]}),
+            json!({"id": "a", "type": "transform", "input": [], "pick": vec!["x"; 101]}),
+        ),
+        (
+            json!({"id": "a", "type": "stop", "status": "error", "message": long(8_192)}),
+            json!({"id": "a", "type": "stop", "status": "error", "message": long(8_193)}),
+        ),
+        (
+            json!({"id": "a", "type": "condition", "branches": [{"if": "true", "steps": []}]}),
+            json!({"id": "a", "type": "condition", "branches": []}),
+        ),
+        (
+            json!({"id": "a", "type": "respond", "status": 599}),
+            json!({"id": "a", "type": "respond", "status": 600}),
+        ),
+        (
+            json!({"id": long(64), "type": "set", "values": {}}),
+            json!({"id": long(65), "type": "set", "values": {}}),
+        ),
+    ] {
+        for (step, is_allowed) in [(allowed, true), (refused, false)] {
+            let value = json!({"trigger": {"type": "http"}, "steps": [step]});
+            let shown: String = value["steps"].to_string().chars().take(100).collect();
+            let definition = AutomationDefinition::read(&value).unwrap();
+            let errors = crate::check::check(&definition, &limits, &std::collections::BTreeSet::new());
+            assert_eq!(errors.is_empty(), is_allowed, "the check of {shown}: {errors:?}");
+            assert_eq!(validator.is_valid(&value), is_allowed, "the schema of {shown}");
+        }
+    }
+}
+
+/// Returns whether a schema bounds what it accepts, or refers to one of ours.
+fn is_limited(field: &Value) -> bool {
+    let has = |keyword: &str| field.get(keyword).is_some();
+    let choices = ["anyOf", "oneOf", "allOf"].into_iter().filter_map(|keyword| field[keyword].as_array());
+    let types = match &field["type"] {
+        Value::String(name) => vec![name.as_str()],
+        other => other.as_array().into_iter().flatten().filter_map(Value::as_str).collect(),
+    };
+    if has("$ref") || has("const") || has("enum") || types.contains(&"boolean") {
+        return true;
+    }
+    let mut choices = choices.flatten().peekable();
+    if choices.peek().is_some() {
+        return choices.all(|choice| is_limited(choice) || choice["type"] == "null");
+    }
+    types.iter().all(|name| match *name {
+        "string" => has("maxLength") || field["format"] == "uuid",
+        "integer" => has("minimum") && has("maximum"),
+        "array" => has("maxItems"),
+        _ => true,
+    })
+}
+
+#[test]
+fn every_text_number_and_list_has_a_limit() {
+    let schema = schema();
+    let mut without = Vec::new();
+    let components = schema["$defs"].as_object().unwrap().iter().map(|(name, one)| (name.as_str(), one));
+    for (name, component) in components.chain([("AutomationDefinition", &schema)]) {
+        for (member, field) in component["properties"].as_object().into_iter().flatten() {
+            if !is_limited(field) {
+                without.push(format!("{name}.{member}: {field}"));
+            }
+        }
+    }
+    assert!(without.is_empty(), "{without:#?}");
+}
+
+#[test]
 fn every_field_has_a_description() {
     let schema = schema();
     let mut without = Vec::new();
+    for (member, field) in schema["properties"].as_object().unwrap() {
+        assert!(field["description"].is_string(), "{member}");
+    }
     for (name, component) in schema["$defs"].as_object().unwrap() {
         let is_described = |part: &Value| part.get("description").is_some_and(|text| text != "");
         if !is_described(component) {

@@ -105,6 +105,7 @@ pub struct ScheduleTrigger {
     pub cron: String,
     /// Time zone in which `cron` is read, such as `Europe/Berlin`; default: the account's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 64))]
     pub timezone: Option<String>,
     /// What happens to times that passed while the service was down.
     #[serde(default)]

@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 
 use super::walk::{Halt, StepError, Visit, Walk};
 use super::{
-    EffectCall, EffectError, Effects, Failure, Language, RUN_FETCHES_MAX, Recorded, Scope, StepRecord,
-    StepStatus,
+    EFFECT_DEPTH_MAX, EffectCall, EffectError, Effects, Failure, Language, RUN_FETCHES_MAX, Recorded, Scope,
+    StepRecord, StepStatus,
 };
 use crate::definition::{Action, StepType};
 
@@ -44,6 +44,10 @@ impl<E: Effects, L: Language> Walk<'_, E, L> {
             attempt = pending.attempts + 1;
         }
         let effect = self.render_effect(action, scope)?;
+        // What is stored or sent deeper could not be read back.
+        if effect.is_deeper(EFFECT_DEPTH_MAX) {
+            return Err(format!("the step's values are nested deeper than {EFFECT_DEPTH_MAX} levels").into());
+        }
         let options = &visit.step.options;
         let mut call = EffectCall {
             path: visit.path.clone(),

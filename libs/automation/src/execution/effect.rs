@@ -9,6 +9,7 @@ use uuid::Uuid;
 
 use super::{StepRecord, StepStatus};
 use crate::definition::StepType;
+use crate::expressions::values::is_deeper;
 
 /// The effect of a step, after its templates. Serialized, it is the input in the log.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -85,6 +86,25 @@ pub enum Effect {
         /// The payload.
         payload: Map<String, Value>,
     },
+}
+
+impl Effect {
+    /// Returns whether the effect, as JSON, is nested deeper than `levels`.
+    pub(super) fn is_deeper(&self, levels: usize) -> bool {
+        let below = |used: usize| levels.saturating_sub(used);
+        match self {
+            Self::Fetch { body, .. } | Self::Respond { body, .. } => {
+                body.as_ref().is_some_and(|body| is_deeper(body, below(1)))
+            }
+            Self::CreateEntry { data: members, .. }
+            | Self::Find { filter: members, .. }
+            | Self::CreateSubmission { payload: members, .. }
+            | Self::SendWebhook { payload: members, .. } => {
+                members.values().any(|member| is_deeper(member, below(2)))
+            }
+            Self::DeleteEntry { .. } | Self::UpdatePage(_) => false,
+        }
+    }
 }
 
 /// What a `find` step searches.

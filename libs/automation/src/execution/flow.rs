@@ -3,15 +3,17 @@
 use serde_json::{Value, json};
 
 use super::walk::{Halt, StepError, Visit, Walk};
-use super::{Effects, Escape, Language, Scope, StepStatus};
+use super::{Effects, Escape, Language, OutputBudget, Scope, StepStatus};
 use crate::definition::{ConditionStep, SetStep, StopStatus, StopStep};
 use crate::expressions::is_true;
+use crate::expressions::values::text_of;
 
 impl<E: Effects, L: Language> Walk<'_, E, L> {
     pub(super) fn set(&self, visit: &Visit<'_>, set: &SetStep, scope: &Scope) -> Result<Value, StepError> {
         let mut values = serde_json::Map::with_capacity(set.values.len());
+        let mut budget = OutputBudget::default();
         for (name, template) in &set.values {
-            let value = self.language.render(template, Escape::None, scope);
+            let value = self.language.render(template, Escape::None, scope, &mut budget);
             values.insert(name.clone(), value.map_err(|error| format!("values.{name}: {error}"))?);
         }
         let output = Value::Object(values);
@@ -59,7 +61,7 @@ impl<E: Effects, L: Language> Walk<'_, E, L> {
     pub(super) fn stop(&self, visit: &Visit<'_>, stop: &StopStep, scope: &Scope) -> StepError {
         let message = stop.message.as_ref().map(|template| {
             self.language
-                .render(&Value::String(template.clone()), Escape::None, scope)
+                .render(&Value::String(template.clone()), Escape::None, scope, &mut OutputBudget::default())
                 .map(|text| text_of(&text))
         });
         let message = match message.transpose() {
@@ -80,14 +82,5 @@ impl Visit<'_> {
     /// Returns what stands before the step's id in its path; steps of its branches have the same prefix.
     pub(super) fn prefix(&self) -> &str {
         self.path.strip_suffix(self.step.options.id.as_str()).unwrap_or_default()
-    }
-}
-
-/// Returns a value as text: a string as it is, everything else as JSON.
-pub(super) fn text_of(value: &Value) -> String {
-    match value {
-        Value::String(text) => text.clone(),
-        Value::Null => String::new(),
-        other => other.to_string(),
     }
 }

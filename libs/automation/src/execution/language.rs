@@ -51,9 +51,14 @@ impl Language for Compiled {
         evaluated.map_err(|error| error.to_string())
     }
 
-    fn render(&self, template: &Value, escape: Escape, scope: &Scope) -> Result<Value, String> {
-        let mut budget = OutputBudget::default();
-        self.render_value(template, escape, &variables(scope), &mut budget).map_err(|error| error.to_string())
+    fn render(
+        &self,
+        template: &Value,
+        escape: Escape,
+        scope: &Scope,
+        budget: &mut OutputBudget,
+    ) -> Result<Value, String> {
+        self.render_value(template, escape, &variables(scope), budget).map_err(|error| error.to_string())
     }
 }
 

@@ -7,9 +7,9 @@ use serde_json::{Value, json};
 
 use super::attempts::ended;
 use super::transform::type_of;
-use super::walk::{Halt, StepError, Visit, Walk, is_resumable};
-use super::{Effects, Escape, LOOP_ITEMS_MAX, Language, Scope, StepStatus};
-use crate::definition::{ForEachStep, Step};
+use super::walk::{Halt, StepError, Visit, Walk, contains_resumable};
+use super::{Effects, Escape, LOOP_ITEMS_MAX, Language, OutputBudget, Scope, StepStatus};
+use crate::definition::ForEachStep;
 
 impl<E: Effects, L: Language> Walk<'_, E, L> {
     pub(super) async fn for_each(
@@ -21,7 +21,7 @@ impl<E: Effects, L: Language> Walk<'_, E, L> {
         if let Some(ended) = self.journal.get(&visit.path).and_then(ended) {
             return ended;
         }
-        let items = self.language.render(&each.items, Escape::None, scope);
+        let items = self.language.render(&each.items, Escape::None, scope, &mut OutputBudget::default());
         let items = match items.map_err(|error| format!("items: {error}"))? {
             Value::Array(items) => items,
             other => return Err(format!("items: expected a list, got {}", type_of(&other)).into()),
@@ -93,10 +93,6 @@ impl<E: Effects, L: Language> Walk<'_, E, L> {
         }
         halt.map_or(Ok(outputs), Err)
     }
-}
-
-fn contains_resumable(step: &Step) -> bool {
-    is_resumable(step) || step.nested().iter().any(|(_, steps)| steps.iter().any(contains_resumable))
 }
 
 fn element(each: &ForEachStep, scope: &Scope, index: usize, item: Value) -> Scope {

@@ -17,8 +17,9 @@ mod scope;
 mod transform;
 mod waits;
 mod walk;
+mod work_limit;
 
-pub use crate::templates::Escape;
+pub use crate::templates::{Escape, OutputBudget};
 pub use effect::{Effect, EffectCall, EffectError, Effects, Failure, Found, PageEdit};
 pub use journal::{Journal, Recorded, StepRecord, StepStatus};
 pub use language::Compiled;
@@ -26,6 +27,9 @@ pub use scope::{Language, RunFacts, Scope};
 pub use walk::run;
 
 use chrono::{DateTime, Utc};
+use serde_json::Value;
+
+use crate::expressions::values::is_deeper;
 
 /// Maximum number of elements of a `for_each` step.
 pub const LOOP_ITEMS_MAX: usize = 500;
@@ -37,6 +41,16 @@ pub const RUN_FETCHES_MAX: u32 = 100;
 pub const RUN_BYTES_MAX: usize = 8 << 20;
 /// Maximum number of steps that one run executes, each pass of a loop counted.
 pub const RUN_STEPS_MAX: u32 = 10_000;
+/// Maximum number of operations of all expressions of one walk; 64 bytes that they copy count as one.
+pub const RUN_OPERATIONS_MAX: u64 = 20_000_000;
+
+/// Maximum nesting of an effect and of a fetched body. The log and the output wrap them in further levels.
+pub const EFFECT_DEPTH_MAX: usize = 90;
+
+/// Returns whether a value is nested deeper than [`EFFECT_DEPTH_MAX`] levels.
+pub fn is_too_deep(value: &Value) -> bool {
+    is_deeper(value, EFFECT_DEPTH_MAX)
+}
 
 /// How a walk ended.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,17 +1,21 @@
 //! Evaluates the templates of a step with an effect.
 
+use std::cell::RefCell;
+
 use chrono::{DateTime, Utc};
 use serde_json::{Map, Value};
 
-use super::flow::text_of;
 use super::walk::Walk;
-use super::{Effect, Effects, Escape, Found, Language, Scope};
+use super::{Effect, Effects, Escape, Found, Language, OutputBudget, Scope};
 use crate::definition::{Action, FetchStep, FindIn, FindStep, RespondStep};
+use crate::expressions::shorten;
+use crate::expressions::values::text_of;
 
 impl<E: Effects, L: Language> Walk<'_, E, L> {
     /// Returns the effect of a step; an error names the field.
     pub(super) fn render_effect(&self, action: &Action, scope: &Scope) -> Result<Effect, String> {
-        let templates = Templates { language: self.language, scope };
+        let budget = RefCell::new(OutputBudget::default());
+        let templates = Templates { language: self.language, scope, budget };
         Ok(match action {
             Action::Fetch(step) => templates.fetch(step)?,
             Action::Respond(step) => templates.respond(step)?,
@@ -20,8 +24,10 @@ impl<E: Effects, L: Language> Walk<'_, E, L> {
             }
             Action::DeleteEntry(step) => {
                 let entry_id = templates.text("entryId", &step.entry_id, Escape::None)?;
-                let entry_id =
-                    entry_id.trim().parse().map_err(|_| format!("entryId: `{entry_id}` is not an id"))?;
+                let entry_id = entry_id
+                    .trim()
+                    .parse()
+                    .map_err(|_| format!("entryId: `{}` is not an id", shorten(&entry_id)))?;
                 Effect::DeleteEntry { page_id: step.page_id, entry_id }
             }
             Action::UpdatePage(step) => Effect::UpdatePage(Box::new(templates.page_edit(step)?)),
@@ -48,11 +54,13 @@ impl<E: Effects, L: Language> Walk<'_, E, L> {
 pub(super) struct Templates<'a, L> {
     language: &'a L,
     scope: &'a Scope,
+    budget: RefCell<OutputBudget>,
 }
 
 impl<L: Language> Templates<'_, L> {
     pub(super) fn value(&self, field: &str, template: &Value, escape: Escape) -> Result<Value, String> {
-        self.language.render(template, escape, self.scope).map_err(|error| format!("{field}: {error}"))
+        let rendered = self.language.render(template, escape, self.scope, &mut self.budget.borrow_mut());
+        rendered.map_err(|error| format!("{field}: {error}"))
     }
 
     pub(super) fn text(&self, field: &str, template: &str, escape: Escape) -> Result<String, String> {
@@ -75,7 +83,8 @@ impl<L: Language> Templates<'_, L> {
     pub(super) fn time(&self, field: &str, template: &str) -> Result<DateTime<Utc>, String> {
         let text = self.text(field, template, Escape::None)?;
         let time = DateTime::parse_from_rfc3339(text.trim());
-        time.map(|time| time.to_utc()).map_err(|_| format!("{field}: `{text}` is not an RFC 3339 timestamp"))
+        time.map(|time| time.to_utc())
+            .map_err(|_| format!("{field}: `{}` is not an RFC 3339 timestamp", shorten(&text)))
     }
 
     fn fetch(&self, step: &FetchStep) -> Result<Effect, String> {
@@ -96,6 +105,8 @@ impl<L: Language> Templates<'_, L> {
         let Some(template) = template else { return Ok(None) };
         let escape = match template {
             Value::String(text) => body_escape(text, headers),
+            // JSON under the name of HTML is read as HTML.
+            _ if content_type(headers).contains("html") => Escape::Html,
             _ => Escape::None,
         };
         self.value("body", template, escape).map(Some)
@@ -119,9 +130,14 @@ impl<L: Language> Templates<'_, L> {
     }
 }
 
-fn body_escape(text: &str, headers: &Map<String, Value>) -> Escape {
+/// Returns the content type that a step sets, in lowercase; empty if it sets none.
+fn content_type(headers: &Map<String, Value>) -> String {
     let given = headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("content-type"));
-    let given = given.and_then(|(_, value)| value.as_str()).unwrap_or_default().to_ascii_lowercase();
+    given.and_then(|(_, value)| value.as_str()).unwrap_or_default().to_ascii_lowercase()
+}
+
+fn body_escape(text: &str, headers: &Map<String, Value>) -> Escape {
+    let given = content_type(headers);
     let begins_as_json = matches!(text.trim_start().as_bytes(), [b'[', ..])
         || text.trim_start().starts_with('{') && !text.trim_start().starts_with("{{");
     if given.contains("json") || given.is_empty() && begins_as_json {

@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-use crate::templates::Escape;
+use crate::templates::{Escape, OutputBudget};
 
 /// Evaluates expressions and templates. Pure: the same scope gives the same value.
 pub trait Language: Sync {
@@ -17,10 +17,17 @@ pub trait Language: Sync {
     fn evaluate(&self, expression: &str, scope: &Scope) -> Result<Value, String>;
 
     /// Replaces every template in the strings of a value. A string that is one template gets the type of its value.
+    /// The templates of one step share a budget.
     ///
     /// # Errors
     /// The reason, for the automation's owner.
-    fn render(&self, template: &Value, escape: Escape, scope: &Scope) -> Result<Value, String>;
+    fn render(
+        &self,
+        template: &Value,
+        escape: Escape,
+        scope: &Scope,
+        budget: &mut OutputBudget,
+    ) -> Result<Value, String>;
 }
 
 /// What is known of a run when its walk begins.
@@ -36,8 +43,8 @@ pub struct RunFacts {
     pub trigger: Arc<Value>,
     /// Variables of the automation, an object.
     pub env: Arc<Value>,
-    /// Since the link of the pending wait was used: the body that it was called with.
-    pub resumed: Option<Value>,
+    /// Since a link was used: the number of its wait, and the body that it was called with.
+    pub resumed: Option<(u32, Value)>,
 }
 
 /// What expressions can read at one place of a run. Cheap to clone.

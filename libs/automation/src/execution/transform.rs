@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use serde_json::{Map, Value};
 
 use super::walk::{StepError, Visit, Walk};
-use super::{Effects, Escape, Language, Scope, StepStatus, TRANSFORM_ITEMS_MAX};
+use super::{Effects, Escape, Language, OutputBudget, RUN_BYTES_MAX, Scope, StepStatus, TRANSFORM_ITEMS_MAX};
 use crate::definition::{SortOrder, TransformSort, TransformStep};
 use crate::expressions::is_true;
 
@@ -16,7 +16,8 @@ impl<E: Effects, L: Language> Walk<'_, E, L> {
         transform: &TransformStep,
         scope: &Scope,
     ) -> Result<Value, StepError> {
-        let input = self.language.render(&transform.input, Escape::None, scope);
+        let mut budget = OutputBudget::default();
+        let input = self.language.render(&transform.input, Escape::None, scope, &mut budget);
         let input = input.map_err(|error| format!("input: {error}"))?;
         let output = match input {
             Value::Array(items) => Value::Array(transform_list(self.language, transform, items, scope)?),
@@ -49,18 +50,40 @@ fn transform_list(
         kept = sorted(&mut elements, sort, kept)?;
     }
     let mut output = Vec::with_capacity(kept.len());
+    let mut mapping = Mapping::new(transform);
     for (index, item) in kept {
-        let mapped = match &transform.map {
-            None => item,
-            Some(map) => {
-                elements.enter("index", index.into(), &item);
-                let mapped = language.render(map, Escape::None, &elements.scope);
-                mapped.map_err(|error| format!("map, element {index}: {error}"))?
-            }
-        };
+        if transform.map.is_some() {
+            elements.enter("index", index.into(), &item);
+        }
+        let mapped = mapping.of(&elements, item).map_err(|error| format!("map, element {index}: {error}"))?;
         output.push(picked(transform, mapped));
     }
     Ok(output)
+}
+
+/// The `map` of a step. Its elements share one budget, and are bounded together before they all exist: the text around
+/// the templates is not in the budget.
+struct Mapping<'a> {
+    template: Option<&'a Value>,
+    budget: OutputBudget,
+    bytes: usize,
+}
+
+impl<'a> Mapping<'a> {
+    fn new(transform: &'a TransformStep) -> Self {
+        Self { template: transform.map.as_ref(), budget: OutputBudget::default(), bytes: 0 }
+    }
+
+    /// Returns the new element in place of the one that was entered.
+    fn of<L: Language>(&mut self, elements: &Elements<'_, L>, item: Value) -> Result<Value, String> {
+        let Some(template) = self.template else { return Ok(item) };
+        let mapped = elements.language.render(template, Escape::None, &elements.scope, &mut self.budget)?;
+        self.bytes = self.bytes.saturating_add(domain::json_bytes(&mapped));
+        if self.bytes > RUN_BYTES_MAX {
+            return Err("the elements have more than 8 MB together".to_owned());
+        }
+        Ok(mapped)
+    }
 }
 
 fn transform_object(
@@ -75,18 +98,13 @@ fn transform_object(
     }
     let mut elements = Elements::new(language, scope);
     let mut output = Map::new();
+    let mut mapping = Mapping::new(transform);
     for (key, item) in members {
         elements.enter("key", key.clone().into(), &item);
         if !elements.passes(transform.filter.as_deref(), &key)? {
             continue;
         }
-        let mapped = match &transform.map {
-            None => item,
-            Some(map) => {
-                let mapped = language.render(map, Escape::None, &elements.scope);
-                mapped.map_err(|error| format!("map, member `{key}`: {error}"))?
-            }
-        };
+        let mapped = mapping.of(&elements, item).map_err(|error| format!("map, member `{key}`: {error}"))?;
         output.insert(key, mapped);
     }
     Ok(picked(transform, Value::Object(output)))

@@ -6,10 +6,11 @@ use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::{Value, json};
 
 use super::attempts::{ended, later, waiting_output, waiting_until};
-use super::flow::text_of;
 use super::walk::{Halt, StepError, Visit, Walk};
-use super::{Effects, Escape, Language, Scope, StepStatus};
+use super::{Effects, Escape, Language, OutputBudget, Scope, StepStatus};
 use crate::definition::{OnTimeout, WaitStep};
+use crate::expressions::shorten;
+use crate::expressions::values::text_of;
 use crate::schedule::{WAIT_MAX, parse_duration};
 
 impl<E: Effects, L: Language> Walk<'_, E, L> {
@@ -68,7 +69,8 @@ impl<E: Effects, L: Language> Walk<'_, E, L> {
         until: DateTime<Utc>,
         number: Option<u32>,
     ) -> Result<Value, StepError> {
-        let resumed = self.resumed.filter(|_| wait.resume);
+        // After a kill, the use of an earlier wait's link may still be stored.
+        let resumed = self.resumed.filter(|(used, _)| number == Some(*used)).map(|(_, payload)| payload);
         if until > self.effects.now() && resumed.is_none() {
             return Err(Halt::Waiting { until, resume: number }.into());
         }
@@ -88,7 +90,8 @@ impl<E: Effects, L: Language> Walk<'_, E, L> {
 
     fn end_of(&self, wait: &WaitStep, scope: &Scope, now: DateTime<Utc>) -> Result<DateTime<Utc>, String> {
         if let Some(template) = &wait.until {
-            let value = self.language.render(&Value::String(template.clone()), Escape::None, scope);
+            let template = Value::String(template.clone());
+            let value = self.language.render(&template, Escape::None, scope, &mut OutputBudget::default());
             return parse_until(&text_of(&value.map_err(|error| format!("until: {error}"))?), now);
         }
         let text = if wait.resume { &wait.timeout } else { &wait.duration };
@@ -105,9 +108,10 @@ fn not_resumed() -> Value {
 
 fn parse_until(text: &str, now: DateTime<Utc>) -> Result<DateTime<Utc>, String> {
     let until = DateTime::parse_from_rfc3339(text.trim());
-    let until = until.map_err(|_| format!("until: `{text}` is not an RFC 3339 timestamp"))?.to_utc();
+    let until =
+        until.map_err(|_| format!("until: `{}` is not an RFC 3339 timestamp", shorten(text)))?.to_utc();
     if until - now > TimeDelta::from_std(WAIT_MAX).unwrap_or(TimeDelta::MAX) {
-        return Err(format!("until: `{text}` is more than 30 days ahead"));
+        return Err(format!("until: `{}` is more than 30 days ahead", shorten(text)));
     }
     Ok(until)
 }

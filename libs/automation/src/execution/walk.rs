@@ -7,12 +7,14 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use serde_json::{Value, json};
 
+use super::work_limit::WorkLimit;
 use super::{
     Effects, Journal, Language, Outcome, RUN_BYTES_MAX, RUN_STEPS_MAX, RunFacts, Scope, StepRecord,
     StepStatus,
 };
 use crate::definition::{Action, AutomationDefinition, OnError, Step, StopStatus};
-use crate::expressions::is_true;
+use crate::expressions::values::is_deeper;
+use crate::expressions::{VALUE_DEPTH_MAX, is_true};
 
 /// Walks a run from its first step, as far as it goes now.
 pub async fn run<E: Effects, L: Language>(
@@ -22,10 +24,11 @@ pub async fn run<E: Effects, L: Language>(
     language: &L,
     effects: &E,
 ) -> Outcome {
-    let is_resumable = definition.all_steps().iter().any(|(_, step)| is_resumable(step));
+    let is_resumable = definition.steps.iter().any(contains_resumable);
+    let language = WorkLimit::new(language);
     let walk = Walk {
         journal,
-        language,
+        language: &language,
         effects,
         is_test: facts.is_test,
         resumed: facts.resumed.as_ref(),
@@ -51,8 +54,13 @@ pub async fn run<E: Effects, L: Language>(
 }
 
 /// Returns whether a step is a wait that a link ends.
-pub(super) fn is_resumable(step: &Step) -> bool {
+fn is_resumable(step: &Step) -> bool {
     matches!(&step.action, Action::Wait(wait) if wait.resume)
+}
+
+/// Returns whether a step is a wait that a link ends, or holds one.
+pub(super) fn contains_resumable(step: &Step) -> bool {
+    is_resumable(step) || step.nested().iter().any(|(_, steps)| steps.iter().any(contains_resumable))
 }
 
 /// Why a walk goes no further.
@@ -97,7 +105,7 @@ pub(super) struct Walk<'a, E, L> {
     pub(super) language: &'a L,
     pub(super) effects: &'a E,
     pub(super) is_test: bool,
-    pub(super) resumed: Option<&'a Value>,
+    pub(super) resumed: Option<&'a (u32, Value)>,
     pub(super) is_resumable: bool,
     pub(super) next_position: AtomicU32,
     pub(super) fetches: AtomicU32,
@@ -215,10 +223,14 @@ impl<E: Effects, L: Language> Walk<'_, E, L> {
     fn hold(&self, visit: &Visit<'_>, output: &Value) -> Result<(), String> {
         let bytes = domain::json_bytes(output);
         let before = self.bytes.fetch_add(bytes, Ordering::Relaxed);
-        if before + bytes <= RUN_BYTES_MAX {
-            return Ok(());
+        if before.saturating_add(bytes) > RUN_BYTES_MAX {
+            return Err(format!("with the output of `{}`, the run would hold more than 8 MB", visit.path));
         }
-        Err(format!("with the output of `{}`, the run would hold more than 8 MB", visit.path))
+        // Steps could nest the output of the one before without end, and the stack would not suffice to write it.
+        if is_deeper(output, VALUE_DEPTH_MAX) {
+            return Err(format!("the output is nested deeper than {VALUE_DEPTH_MAX} levels"));
+        }
+        Ok(())
     }
 
     /// Returns whether the journal holds the step's end.

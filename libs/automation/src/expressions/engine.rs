@@ -65,7 +65,11 @@ pub(super) static ENGINE: LazyLock<Engine> = LazyLock::new(|| {
         .set_fail_on_invalid_map_property(false)
         // Built-in operators are not counted in bytes; the ones below replace those that copy.
         .set_fast_operators(false)
-        .on_invalid_array_index(|_, _, _| Ok(Dynamic::UNIT.into()));
+        .on_invalid_array_index(|_, _, _| Ok(Dynamic::UNIT.into()))
+        .on_progress(|operations| {
+            budget::count_operation(operations);
+            None
+        });
     for symbol in DISABLED {
         engine.disable_symbol(symbol);
     }

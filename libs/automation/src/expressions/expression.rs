@@ -44,10 +44,12 @@ impl Expression {
     /// # Errors
     /// An operand has a wrong type, or a limit is exceeded.
     pub fn evaluate(&self, variables: &Variables<'_>) -> Result<Value, ExpressionError> {
-        if let Some(path) = &self.path {
-            return variables.read(path).map(|value| value.unwrap_or(Value::Null));
-        }
         budget::reset();
+        if let Some(path) = &self.path {
+            let value = variables.read(path)?.unwrap_or(Value::Null);
+            budget::count_bytes(values::json_weight(&value));
+            return Ok(value);
+        }
         let mut scope = variables.scope(&self.tree)?;
         let result = engine::ENGINE.eval_ast_with_scope::<Dynamic>(&mut scope, &self.ast);
         values::to_json(&result.map_err(|error| failure(&error))?)

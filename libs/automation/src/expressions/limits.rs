@@ -10,3 +10,5 @@ pub const TEXT_BYTES_MAX: usize = 256 << 10;
 pub const ELEMENTS_MAX: usize = 10_000;
 /// Maximum nesting of an expression.
 pub const DEPTH_MAX: usize = 32;
+/// Maximum nesting of a value of a run. JSON is read back only up to 128 levels, and the log wraps values in some.
+pub const VALUE_DEPTH_MAX: usize = 100;

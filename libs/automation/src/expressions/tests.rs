@@ -263,6 +263,85 @@ fn no_function_of_the_standard_package_can_be_called() {
 }
 
 #[test]
+fn functions_that_evaluate_block_or_write_are_refused() {
+    for text in [
+        "sleep(1)",
+        "1.sleep()",
+        "eval('1')",
+        "'1'.eval()",
+        "print('x')",
+        "debug('x')",
+        "Fn('lower')",
+        "call('lower', 'x')",
+        "trigger.call('lower')",
+        "curry('lower', 'x')",
+        "lower.curry('x')",
+        "import 'os'",
+        "import 'os' as os",
+        "os::exit()",
+        "loop { }",
+        "while true { }",
+        "do { } while true",
+        "for x in [1] { }",
+        "|x| x + 1",
+        "|| 1",
+        "[1].map(|x| x)",
+        "fn f() { 1 }",
+        "private fn f() { 1 }",
+    ] {
+        assert!(Expression::parse(text).is_err(), "{text} is accepted");
+        let template = crate::templates::Template::parse(&format!("a {{{{ {text} }}}}"));
+        assert!(template.is_err(), "{text} is accepted in a template");
+    }
+}
+
+#[test]
+fn large_whole_numbers_are_compared_exactly() {
+    // Both are the same float. Ids of other services are as large.
+    check(&[
+        ("contains([9007199254740993], 9007199254740992)", json!(false)),
+        ("contains([9007199254740993], 9007199254740993)", json!(true)),
+        (
+            "unique([9007199254740993, 9007199254740992, 9007199254740992])",
+            json!([9_007_199_254_740_993_i64, 9_007_199_254_740_992_i64]),
+        ),
+        ("[9007199254740993] == [9007199254740992]", json!(false)),
+        ("9007199254740993 == 9007199254740992", json!(false)),
+    ]);
+}
+
+#[test]
+fn equal_elements_are_found_whatever_their_type() {
+    check(&[
+        (
+            "unique([1, 1.0, '1', true, null, [1], [1.0], #{a: 1}, #{a: 1.0}, 'ab', first('ab'), 'a'])",
+            json!([1, "1", true, null, [1], {"a": 1}, "ab", "a"]),
+        ),
+        ("unique(['a,b', 'a', 'b', ['a,b'], ['a', 'b']])", json!(["a,b", "a", "b", ["a,b"], ["a", "b"]])),
+        ("len(unique([0.1 + 0.2, 0.3, 0.3]))", json!(2)),
+        ("contains(['ab', null, [1, #{a: 2}]], [1.0, #{a: 2.0}])", json!(true)),
+        ("contains([true, 'a'], 1)", json!(false)),
+        ("contains([null], false)", json!(false)),
+        ("contains([#{a: 1}], 'a')", json!(false)),
+    ]);
+}
+
+#[test]
+fn a_date_at_the_end_of_the_calendar_is_an_error_and_no_panic() {
+    for (seconds, sign) in [("8210266876799", ""), ("-8334601228800", "-")] {
+        for zone in ["Asia/Tokyo", "America/New_York", "UTC", "Pacific/Apia"] {
+            for unit in ["seconds", "days", "weeks", "months", "years"] {
+                let text = format!("date_add({seconds}, {sign}1, '{unit}', '{zone}')");
+                assert!(run(&text).is_err(), "{text}");
+            }
+            // In a zone on the other side, the date is still in the calendar.
+            assert!(run(&format!("date_format({seconds}, '%Y-%m-%dT%H:%M:%S %Z %c', '{zone}')")).is_ok());
+            assert!(run(&format!("date({seconds}, '{zone}')")).is_ok());
+        }
+    }
+}
+
+#[test]
 fn data_is_never_evaluated() {
     check(&[
         ("trigger.payload.code", json!("1 + 1")),

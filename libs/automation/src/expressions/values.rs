@@ -1,5 +1,7 @@
 //! Conversions between JSON and rhai's values, without loss in either direction.
 
+use std::fmt::Write as _;
+
 use rhai::{Array, Dynamic, Map};
 use serde_json::{Number, Value};
 
@@ -68,7 +70,25 @@ pub(crate) fn text_of(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
         Value::String(text) => text.clone(),
+        Value::Number(number) => whole(number).map_or_else(|| number.to_string(), |whole| whole.to_string()),
         other => other.to_string(),
+    }
+}
+
+/// Returns a float without a fraction as a whole number: rounded prices are `90`, not `90.0`.
+fn whole(number: &Number) -> Option<i64> {
+    let float = number.as_f64().filter(|_| number.is_f64())?;
+    #[expect(clippy::cast_possible_truncation, reason = "a float of that size is a whole number exactly")]
+    (float.fract() == 0.0 && float.abs() < 9e15).then_some(float as i64)
+}
+
+/// Returns whether a value is nested deeper than `levels`.
+pub(crate) fn is_deeper(value: &Value, levels: usize) -> bool {
+    let Some(below) = levels.checked_sub(1) else { return value.is_array() || value.is_object() };
+    match value {
+        Value::Array(list) => list.iter().any(|value| is_deeper(value, below)),
+        Value::Object(object) => object.values().any(|value| is_deeper(value, below)),
+        _ => false,
     }
 }
 
@@ -123,11 +143,68 @@ pub(super) fn equal(a: &Dynamic, b: &Dynamic) -> bool {
     if let (Ok(a), Ok(b)) = (a.as_immutable_string_ref(), b.as_immutable_string_ref()) {
         return *a == *b;
     }
-    match (number(a), number(b)) {
-        (Some(a), Some(b)) => a == b,
-        (None, None) => to_json(a).is_ok_and(|a| to_json(b) == Ok(a)),
-        _ => false,
+    if a.is_char() || b.is_char() {
+        return single_char(a).is_some_and(|char| single_char(b) == Some(char));
     }
+    // As floats, different large whole numbers would be equal.
+    if let (Ok(a), Ok(b)) = (a.as_int(), b.as_int()) {
+        return a == b;
+    }
+    if let (Some(a), Some(b)) = (number(a), number(b)) {
+        return a == b;
+    }
+    if let (Ok(a), Ok(b)) = (a.as_bool(), b.as_bool()) {
+        return a == b;
+    }
+    a.is_unit() && b.is_unit()
+}
+
+/// Returns the character of a text that has only one; indexing a text yields a character.
+fn single_char(value: &Dynamic) -> Option<char> {
+    let text = value.as_immutable_string_ref().ok();
+    let mut chars = text.iter().flat_map(|text| text.chars());
+    value.as_char().ok().or_else(|| chars.next().filter(|_| chars.next().is_none()))
+}
+
+/// Writes a text that equal values share, and only they.
+pub(super) fn write_key(value: &Dynamic, key: &mut String) -> std::fmt::Result {
+    if let Ok(text) = value.as_immutable_string_ref() {
+        return write!(key, "{:?}", text.as_str());
+    }
+    if let Ok(char) = value.as_char() {
+        return write!(key, "{:?}", char.to_string());
+    }
+    if let Ok(whole) = value.as_int() {
+        return write!(key, "{whole}");
+    }
+    if let Ok(float) = value.as_float() {
+        #[expect(clippy::cast_possible_truncation, reason = "a float of that size is a whole number exactly")]
+        let whole = (float.fract() == 0.0 && float.abs() < 9e15).then_some(float as i64);
+        return match whole {
+            Some(whole) => write!(key, "{whole}"),
+            None => write!(key, "{float:?}"),
+        };
+    }
+    if let Ok(list) = value.as_array_ref() {
+        key.push('[');
+        for element in list.iter() {
+            write_key(element, key)?;
+            key.push(',');
+        }
+        key.push(']');
+        return Ok(());
+    }
+    if let Ok(object) = value.as_map_ref() {
+        key.push('{');
+        for (name, member) in object.iter() {
+            write!(key, "{:?}:", name.as_str())?;
+            write_key(member, key)?;
+            key.push(',');
+        }
+        key.push('}');
+        return Ok(());
+    }
+    write!(key, "{value:?}")
 }
 
 /// Returns a number as a float.

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use rhai::{Dynamic, Map, Scope};
 use serde_json::Value;
 
-use super::budget::{VARIABLES_MAX, too_much};
+use super::budget::{VARIABLES_MAX, count_bytes, too_much};
 use super::error::ExpressionError;
 use super::paths::Tree;
 use super::values;
@@ -97,7 +97,9 @@ impl<'a> Variables<'a> {
 fn convert(value: &Value, tree: &Tree, bytes: &mut usize) -> Result<Dynamic, ExpressionError> {
     if tree.reads > 0 {
         // rhai may copy a value each time it is read.
-        *bytes = bytes.saturating_add(values::json_weight(value).saturating_mul(tree.reads + 1));
+        let weight = values::json_weight(value).saturating_mul(tree.reads + 1);
+        count_bytes(weight);
+        *bytes = bytes.saturating_add(weight);
         return if *bytes > VARIABLES_MAX { Err(too_much()) } else { Ok(values::from_json(value)) };
     }
     // Only members are read: of anything but an object they are all null.

@@ -10,7 +10,9 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
-use crate::expressions::{Expression, ExpressionError, Reference, Variables, values};
+use crate::expressions::{
+    Expression, ExpressionError, Reference, VALUE_DEPTH_MAX, Variables, budget, values,
+};
 
 pub use json_template::JsonTemplate;
 use scanner::Piece;
@@ -48,16 +50,21 @@ impl Default for OutputBudget {
 impl OutputBudget {
     /// Takes the bytes of one field. A value that stands alone may take all that the step has left.
     fn take(&mut self, bytes: usize, is_alone: bool) -> Result<(), ExpressionError> {
+        self.check(bytes, is_alone)?;
+        budget::count_bytes(bytes);
+        self.left = self.left.saturating_sub(bytes);
+        Ok(())
+    }
+
+    /// Checks that a field may take so many bytes.
+    fn check(&self, bytes: usize, is_alone: bool) -> Result<(), ExpressionError> {
         if !is_alone && bytes > FIELD_BYTES_MAX {
             let message = format!("the result has {bytes} bytes; a template may write {FIELD_BYTES_MAX}");
             return Err(ExpressionError(message));
         }
-        match self.left.checked_sub(bytes) {
-            Some(left) => self.left = left,
-            None => {
-                let message = format!("the templates of one step may write {STEP_BYTES_MAX} bytes together");
-                return Err(ExpressionError(message));
-            }
+        if bytes > self.left {
+            let message = format!("the templates of one step may write {STEP_BYTES_MAX} bytes together");
+            return Err(ExpressionError(message));
         }
         Ok(())
     }
@@ -90,17 +97,16 @@ impl Template {
     ) -> Result<Value, ExpressionError> {
         if let [Piece::Expression(expression)] = &self.pieces[..] {
             let value = expression.evaluate(variables)?;
-            return match (value, escape) {
-                (Value::String(text), Escape::Html) => {
-                    let text = escaped(&text, escape).into_owned();
-                    budget.take(text.len(), false)?;
-                    Ok(Value::String(text))
-                }
-                (value, _) => {
-                    budget.take(domain::json_bytes(&value), true)?;
-                    Ok(value)
-                }
-            };
+            if values::is_deeper(&value, VALUE_DEPTH_MAX) {
+                let message = format!("the value is nested deeper than {VALUE_DEPTH_MAX} levels");
+                return Err(ExpressionError(message));
+            }
+            // In HTML a text is as long as any other; values of other types have no limit of their own.
+            let is_alone = escape != Escape::Html || !value.is_string();
+            budget.check(size(&value), is_alone)?;
+            let value = if escape == Escape::Html { with_escaped_texts(value) } else { value };
+            budget.take(size(&value), is_alone)?;
+            return Ok(value);
         }
         self.text(variables, escape, budget).map(Value::String)
     }
@@ -121,7 +127,10 @@ impl Template {
             match piece {
                 Piece::Text(text) => output.push_str(text),
                 Piece::Expression(expression) => {
-                    let value = values::text_of(&expression.evaluate(variables)?);
+                    let value = expression.evaluate(variables)?;
+                    // Escaping makes no text shorter, so a large one is refused before it is copied.
+                    budget.check(size(&value), false)?;
+                    let value = values::text_of(&value);
                     let escape = if at == 0 && escape == Escape::Url { Escape::None } else { escape };
                     let value = escaped(&value, escape);
                     written += value.len();
@@ -153,6 +162,25 @@ impl Template {
             [Piece::Text(text)] => Some(text),
             _ => None,
         }
+    }
+}
+
+/// Returns the size of what a value writes.
+fn size(value: &Value) -> usize {
+    value.as_str().map_or_else(|| domain::json_bytes(value), str::len)
+}
+
+/// Escapes all texts of a value for HTML, names of members too: none of them can carry markup to where it is shown.
+fn with_escaped_texts(value: Value) -> Value {
+    let html = |text: &str| escaped(text, Escape::Html).into_owned();
+    match value {
+        Value::String(text) => Value::String(html(&text)),
+        Value::Array(list) => list.into_iter().map(with_escaped_texts).collect(),
+        Value::Object(object) => {
+            let members = object.into_iter().map(|(name, member)| (html(&name), with_escaped_texts(member)));
+            Value::Object(members.collect())
+        }
+        other => other,
     }
 }
 

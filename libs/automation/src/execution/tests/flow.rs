@@ -49,6 +49,15 @@ fn a_list_is_filtered_sorted_mapped_and_picked_in_this_order() {
 }
 
 #[test]
+fn a_sort_reads_members_that_map_drops_and_a_pick_those_that_map_made() {
+    let steps = json!([{"id": "t", "type": "transform", "input": "{{ trigger.payload.rows }}", "filter": "item.rank",
+        "sort": {"by": "item.rank"}, "map": {"name": "{{ item.name }}", "extra": 1}, "pick": ["name", "rank"]}]);
+    let rows = json!([{"name": "b", "rank": 2}, {"name": "c", "rank": 0}, {"name": "a", "rank": 1}]);
+    let memory = outputs(steps, json!({"rows": rows}));
+    assert_eq!(memory.output("t"), json!([{"name": "a"}, {"name": "b"}]));
+}
+
+#[test]
 fn an_object_is_filtered_by_member_and_picked() {
     let steps = json!([{"id": "t", "type": "transform", "input": "{{ trigger.payload }}", "filter": "item",
                         "map": "{{ key }}={{ item }}", "pick": ["a", "c"]}]);

@@ -1,7 +1,9 @@
 //! Tests of the walk, with a journal and effects in memory.
 
+mod attacks;
 mod flow;
 mod kills;
+mod limits;
 mod loops;
 mod retries;
 mod simulation;

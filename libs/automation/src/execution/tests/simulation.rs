@@ -5,19 +5,22 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
+use futures::FutureExt;
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use crate::definition::AutomationDefinition;
 use crate::execution::{
-    Effect, EffectCall, EffectError, Effects, Escape, Failure, Journal, Language, Outcome, Recorded,
-    RunFacts, Scope, StepRecord, StepStatus, run,
+    Compiled, Effect, EffectCall, EffectError, Effects, Escape, Failure, Journal, Language, Outcome,
+    OutputBudget, Recorded, RunFacts, Scope, StepRecord, StepStatus, run,
 };
 
 /// A run with a worker that can be killed.
 pub(super) struct Memory {
     pub(super) definition: AutomationDefinition,
     pub(super) facts: RunFacts,
+    /// The real language; without it, that of paths.
+    language: Option<Compiled>,
     state: Mutex<State>,
 }
 
@@ -56,7 +59,12 @@ impl Memory {
             resumed: None,
         };
         let state = State { now: started_at, ..State::default() };
-        Self { definition, facts, state: Mutex::new(state) }
+        Self { definition, facts, language: None, state: Mutex::new(state) }
+    }
+
+    /// Creates a run with the real expressions.
+    pub(super) fn compiled(steps: Value, payload: Value) -> Self {
+        Self { language: Some(Compiled::default()), ..Self::new(steps, payload) }
     }
 
     pub(super) fn state(&self) -> std::sync::MutexGuard<'_, State> {
@@ -82,7 +90,10 @@ impl Memory {
     /// Returns `None` if the worker was killed.
     fn walk_once(&self) -> Option<Outcome> {
         let journal: Journal = self.state().records.values().map(recorded).collect();
-        let mut walk = std::pin::pin!(run(&self.definition, &self.facts, &journal, &Paths, self));
+        let mut walk = match &self.language {
+            Some(language) => run(&self.definition, &self.facts, &journal, language, self).boxed(),
+            None => run(&self.definition, &self.facts, &journal, &Paths, self).boxed(),
+        };
         let mut context = std::task::Context::from_waker(std::task::Waker::noop());
         let outcome = loop {
             match walk.as_mut().poll(&mut context) {
@@ -255,13 +266,22 @@ impl Language for Paths {
         Ok(value)
     }
 
-    fn render(&self, template: &Value, _: Escape, scope: &Scope) -> Result<Value, String> {
+    #[expect(clippy::only_used_in_recursion, reason = "this language is not limited")]
+    fn render(
+        &self,
+        template: &Value,
+        _: Escape,
+        scope: &Scope,
+        budget: &mut OutputBudget,
+    ) -> Result<Value, String> {
         match template {
-            Value::Array(items) => items.iter().map(|item| self.render(item, Escape::None, scope)).collect(),
+            Value::Array(items) => {
+                items.iter().map(|item| self.render(item, Escape::None, scope, budget)).collect()
+            }
             Value::Object(members) => {
                 let members = members
                     .iter()
-                    .map(|(name, one)| Ok((name.clone(), self.render(one, Escape::None, scope)?)));
+                    .map(|(name, one)| Ok((name.clone(), self.render(one, Escape::None, scope, budget)?)));
                 members.collect::<Result<Map<_, _>, String>>().map(Value::Object)
             }
             Value::String(text) => self.render_text(text, scope),

@@ -58,7 +58,7 @@ fn a_link_resumes_with_its_payload_and_the_next_wait_has_another_link() {
     let expected = Outcome::Waiting { until: memory.facts.started_at + TimeDelta::days(3), resume: Some(0) };
     assert_eq!(memory.walk(), expected);
     assert!(memory.state().performed[0].contains("https://base/resume/0"));
-    memory.facts.resumed = Some(json!({"approved": true}));
+    memory.facts.resumed = Some((0, json!({"approved": true})));
     assert_eq!(memory.walk(), Outcome::Success { message: None });
     let expected = json!({"resumed": true, "payload": {"approved": true}, "link": "https://base/resume/1"});
     assert_eq!(memory.output("after"), expected);
@@ -87,8 +87,30 @@ fn elements_of_a_loop_wait_for_their_links_one_after_the_other() {
     let mut memory = Memory::new(steps, json!({}));
     assert!(matches!(memory.walk(), Outcome::Waiting { resume: Some(0), .. }));
     assert_eq!(memory.state().performed.len(), 1);
-    memory.facts.resumed = Some(Value::Null);
+    memory.facts.resumed = Some((0, Value::Null));
     assert!(matches!(memory.walk(), Outcome::Waiting { resume: Some(1), .. }));
+    memory.facts.resumed = Some((1, Value::Null));
     assert!(memory.state().performed[1].contains("https://base/resume/1"));
     assert_eq!(memory.walk(), Outcome::Success { message: None });
+}
+
+#[test]
+fn one_click_can_not_approve_two_waits_after_a_kill() {
+    let steps = json!([
+        {"id": "first", "type": "wait", "resume": true},
+        {"id": "second", "type": "wait", "resume": true},
+        {"id": "pay", "type": "fetch", "method": "POST", "url": "https://bank.example"},
+    ]);
+    let mut memory = Memory::new(steps, json!({}));
+    assert!(matches!(memory.walk(), Outcome::Waiting { resume: Some(0), .. }));
+    memory.facts.resumed = Some((0, json!({"by": "Mo"})));
+    // The end of the first wait and the beginning of the second are stored; the end of the walk is not, so the use of
+    // the first link is still in the run.
+    assert!(matches!(memory.walk(), Outcome::Waiting { resume: Some(1), .. }));
+    assert!(matches!(memory.walk(), Outcome::Waiting { resume: Some(1), .. }));
+    assert_eq!(memory.output("first")["payload"], json!({"by": "Mo"}));
+    assert!(memory.state().performed.is_empty());
+    memory.facts.resumed = Some((1, json!({"by": "Li"})));
+    assert_eq!(memory.walk(), Outcome::Success { message: None });
+    assert_eq!(memory.output("second")["payload"], json!({"by": "Li"}));
 }

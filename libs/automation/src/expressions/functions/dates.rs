@@ -3,7 +3,8 @@
 use std::fmt::Write as _;
 
 use chrono::{
-    DateTime, Days, LocalResult, Months, NaiveDate, NaiveDateTime, SecondsFormat, TimeDelta, TimeZone, Utc,
+    DateTime, Days, LocalResult, Months, NaiveDate, NaiveDateTime, Offset, SecondsFormat, TimeDelta,
+    TimeZone, Utc,
 };
 use chrono_tz::Tz;
 use rhai::Dynamic;
@@ -82,7 +83,9 @@ pub(super) fn date_add(arguments: &[&Dynamic]) -> Outcome {
     let too_far = || "the date is out of range".to_owned();
     let count = u32::try_from(amount.unsigned_abs()).map_err(|_| too_far())?;
     // Days and longer units keep the time of the wall clock.
-    let local = at.with_timezone(&zone).naive_local();
+    let offset = zone.offset_from_utc_datetime(&at.naive_utc()).fix();
+    // `naive_local` panics at the calendar's end.
+    let local = at.naive_utc().checked_add_offset(offset).ok_or_else(too_far)?;
     let months = |months: Option<u32>| {
         let months = Months::new(months?);
         if amount < 0 { local.checked_sub_months(months) } else { local.checked_add_months(months) }

@@ -8,7 +8,7 @@ use rhai::Dynamic;
 use sha2::{Digest, Sha256};
 
 use super::arguments::{Outcome, bounded, text};
-use crate::expressions::{limits::ELEMENTS_MAX, values};
+use crate::expressions::{budget, limits::ELEMENTS_MAX, values};
 
 /// Characters that a part of a URL can't hold as they are: all but RFC 3986's unreserved ones.
 const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
@@ -23,7 +23,10 @@ pub(super) fn json(arguments: &[&Dynamic]) -> Outcome {
 }
 
 pub(super) fn parse_json(arguments: &[&Dynamic]) -> Outcome {
-    let Ok(value) = serde_json::from_str(&text(arguments[0])?) else { return Ok(Dynamic::UNIT) };
+    let text = text(arguments[0])?;
+    // A value of a few bytes takes many times as much memory, and time to build.
+    budget::count_bytes(8 * text.len());
+    let Ok(value) = serde_json::from_str(&text) else { return Ok(Dynamic::UNIT) };
     if elements(&value) > ELEMENTS_MAX {
         return Err(format!("the JSON may have at most {ELEMENTS_MAX} elements"));
     }

@@ -118,7 +118,7 @@ pub const FUNCTIONS: &[Function] = &[
         lists::merge,
     ),
     Function::new("concat", 2..=2, "a, b", "a list with the elements of both", lists::concat),
-    Function::new("unique", 1..=1, "list", "the list without repeated elements, at most 500", lists::unique),
+    Function::new("unique", 1..=1, "list", "the list without repeated elements", lists::unique),
     Function::new("reverse", 1..=1, "list", "the list in reverse order", lists::reverse),
     Function::new("sum", 1..=1, "list", "the sum of the numbers", numbers::sum),
     Function::new("round", 1..=2, "number, [digits]", "the number rounded, half away from 0", numbers::round),
