@@ -19,6 +19,7 @@ use warehouse::Warehouse;
 use web::{EdgeTrust, Problem};
 
 use crate::admission::Calls;
+use crate::automations::{Automations, HttpTargets, RequestRate, RunInserts, RunWaiters};
 use crate::config::{Config, Deploys, Idempotency, Recipients, Subdomains, Trial, Upgrade, Webhooks};
 use crate::credential_cache::CredentialCache;
 use crate::deploys::DeployAdmission;
@@ -69,6 +70,18 @@ pub struct AppInner {
     pub webhooks: Webhooks,
     /// Limits concurrent webhook tests by account.
     pub webhook_tests: Admission<Uuid>,
+    /// Section `[automations]`.
+    pub automations: Automations,
+    /// Limits concurrent tests of automations by account.
+    pub automation_tests: Admission<Uuid>,
+    /// Looks up and caches automations with http triggers.
+    pub http_targets: HttpTargets,
+    /// Limits requests to http triggers by address.
+    pub request_rate: RequestRate,
+    /// Inserts the runs of http triggers in batches.
+    pub run_inserts: RunInserts,
+    /// Waits for the answers of runs.
+    pub run_waiters: RunWaiters,
     /// Exemptions from the outbound guard.
     pub outbound_allow: Vec<outbound::Allow>,
     /// Section `[idempotency]`.
@@ -121,14 +134,27 @@ impl App {
     /// As [`App::new`], with a clock that tests can move.
     pub fn with_clock(config: &Config, clock: Clock) -> anyhow::Result<Self> {
         let secrets = &config.secrets;
-        let master_key = MasterKey::from_hex(secrets.master_key.expose_secret()).context(
-            "secrets.master_key must be 64 hexadecimal digits; make one with `openssl rand -hex 32`",
-        )?;
+        let master_key = MasterKey::parse(secrets.master_key.expose_secret())?;
         let pepper = Pepper::new(secrets.key_pepper.expose_secret().as_bytes())
             .context("secrets.key_pepper must have at least 16 characters")?;
         let db = store::connect(&config.store)?;
         let addresses = Addresses::new(&config.http.base_url, &config.http.sites_domain)?;
+        let bus = cache::Bus::connect(&config.redis.url, &config.redis.prefix)?;
         Ok(Self(Arc::new(AppInner {
+            automation_tests: Admission::new(
+                UNLIMITED,
+                config.automations.max_concurrent_tests,
+                Duration::from_secs(1),
+            ),
+            automations: config.automations.clone(),
+            http_targets: HttpTargets::new(db.clone(), master_key.clone()),
+            request_rate: RequestRate::new(
+                &config.redis,
+                secrets.key_pepper.expose_secret().as_bytes(),
+                config.automations.max_requests_per_minute,
+            )?,
+            run_inserts: RunInserts::new(db.clone(), bus.clone(), clock.clone()),
+            run_waiters: RunWaiters::new(db.clone(), bus.clone()),
             credentials: CredentialCache::new(
                 db.clone(),
                 pepper,
@@ -137,7 +163,7 @@ impl App {
             ),
             db,
             warehouse: warehouse::connect(&config.warehouse),
-            bus: cache::Bus::connect(&config.redis.url, &config.redis.prefix)?,
+            bus,
             limiter: cache::Limiter::connect_with_timeout(
                 &config.redis.url,
                 &config.redis.prefix,

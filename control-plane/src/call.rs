@@ -56,6 +56,10 @@ scopes! {
     AnalyticsDelete = Analytics Delete;
     AnalyticsRead = Analytics Read;
     AnalyticsUpdate = Analytics Update;
+    AutomationsCreate = Automations Create;
+    AutomationsDelete = Automations Delete;
+    AutomationsRead = Automations Read;
+    AutomationsUpdate = Automations Update;
     AssetsCreate = Assets Create;
     AssetsRead = Assets Read;
     AssetsDelete = Assets Delete;

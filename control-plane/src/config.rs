@@ -88,6 +88,8 @@ pub struct Config {
     pub signin: crate::signin::Config,
     /// Webhooks.
     pub webhooks: Webhooks,
+    /// Automations.
+    pub automations: crate::automations::Automations,
     /// The outbound guard.
     pub outbound: Outbound,
     /// Calls with an `Idempotency-Key`.

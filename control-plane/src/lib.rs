@@ -8,6 +8,7 @@ pub mod api;
 mod app;
 mod authentication;
 mod authorization;
+mod automations;
 mod call;
 mod config;
 mod credential_cache;
@@ -17,6 +18,7 @@ mod exports;
 mod idempotency;
 mod initial_subdomain;
 mod large_bodies;
+mod master_keys;
 mod query_admission;
 mod rate_limit;
 
@@ -36,9 +38,16 @@ pub async fn run(config: Config, listeners: Listeners, shutdown: Shutdown) -> an
     let app = App::new(&config).context("control-plane")?;
     let mut lifecycle = Lifecycle::new(shutdown.clone());
     lifecycle.spawn("api", service::http::serve(listeners.main, router(&app), shutdown.clone()));
+    lifecycle.spawn("run waiters", app.run_waiters.clone().close_at(shutdown.clone()));
+    let (rate, clock) = (app.request_rate.clone(), app.clock.clone());
+    lifecycle.spawn("request rate", rate.share_counts(clock, shutdown.clone()));
     let (check, rounds) =
         (readiness.register_store("postgres"), Rounds::new(&readiness, "postgres check", app::PING_INTERVAL));
     lifecycle.spawn("postgres check", app.clone().watch_postgres(check, rounds, shutdown.clone()));
+    let keys_check = readiness.register_store("master_keys");
+    let keys_rounds = Rounds::new(&readiness, "master key check", master_keys::INTERVAL);
+    let watching = master_keys::watch(app.clone(), keys_check, keys_rounds, shutdown.clone());
+    lifecycle.spawn("master key check", watching);
     lifecycle.spawn_last("ops", service::ops::serve(listeners.ops, readiness, lifecycle.drained()));
     lifecycle.run(config::GRACE).await?;
     Ok(())

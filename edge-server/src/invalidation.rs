@@ -26,7 +26,13 @@ pub(crate) async fn listen(state: EdgeState, check: Check, shutdown: Shutdown) -
     while let Some(Some(event)) = shutdown.unless_requested(events.next()).await {
         match event {
             BusEvent::Message(Signal::Changed(change)) => apply(&state, change),
-            BusEvent::Message(Signal::OutboxFilled | Signal::DeliveriesDue { .. }) => {}
+            BusEvent::Message(
+                Signal::OutboxFilled
+                | Signal::DeliveriesDue { .. }
+                | Signal::TriggersDue
+                | Signal::RunsDue { .. }
+                | Signal::RunsAnswered { .. },
+            ) => {}
             BusEvent::Lagged => {
                 state.sites.invalidate_all();
                 state.answers.invalidate_all();

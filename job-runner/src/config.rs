@@ -70,6 +70,7 @@ pub struct Config {
     pub(crate) queue: Queue,
     pub(crate) outbox: Polling,
     pub(crate) webhooks: Webhooks,
+    pub(crate) automations: Automations,
     pub(crate) purge: Purge,
     pub(crate) mail: Mail,
     pub(crate) outbound: Outbound,
@@ -127,6 +128,22 @@ pub(crate) struct Webhooks {
     pub(crate) max_concurrent_per_webhook: u32,
     #[serde(with = "service::config::duration")]
     pub(crate) deactivate_after: Duration,
+}
+
+/// Section `[automations]`.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Automations {
+    #[serde(with = "service::config::duration")]
+    pub(crate) poll_interval: Duration,
+    #[serde(with = "service::config::duration")]
+    pub(crate) batch_window: Duration,
+    pub(crate) max_concurrent: u32,
+    pub(crate) max_concurrent_per_account: u32,
+    #[serde(with = "service::config::duration")]
+    pub(crate) lease_ttl: Duration,
+    #[serde(with = "service::config::duration")]
+    pub(crate) cleanup_interval: Duration,
 }
 
 #[derive(Debug, Clone, Deserialize)]

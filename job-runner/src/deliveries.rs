@@ -5,14 +5,14 @@
 
 mod completions;
 mod concurrency;
-mod due_webhooks;
 
 use std::time::Duration;
 
+use cache::BusEvent;
 use completions::Completion;
 use concurrency::{AttemptPermit, ConcurrencyLimiter};
+use contract::Signal;
 use domain::concurrency::ResponseSpeed;
-use due_webhooks::{DueSignal, DueWebhooks};
 use futures::{FutureExt, StreamExt};
 use queue::InProcessQueue;
 use service::{Rounds, Shutdown, ticks};
@@ -21,6 +21,7 @@ use tokio::sync::{mpsc, oneshot};
 use tracing::Instrument;
 
 use crate::config::Webhooks;
+use crate::due_ids::{DueIds, DueSignal};
 use crate::jobs;
 use crate::state::JobState;
 
@@ -58,7 +59,7 @@ pub(crate) async fn run(
         tokio::spawn(completions::run(state.clone(), watched.completions, config.batch_window, completions));
     let mut claimer = Claimer {
         limiter: ConcurrencyLimiter::new(config.max_concurrent, config.max_concurrent_per_webhook),
-        due: DueWebhooks::default(),
+        due: DueIds::default(),
         queue: queue.clone(),
         rounds: watched.claims,
         state: state.clone(),
@@ -126,7 +127,7 @@ struct Claimer {
     queue: InProcessQueue<ClaimedAttempt>,
     rounds: Rounds,
     limiter: ConcurrencyLimiter,
-    due: DueWebhooks,
+    due: DueIds,
 }
 
 impl Claimer {
@@ -142,10 +143,10 @@ impl Claimer {
                 () = self.limiter.wait_available(), if next == NextClaim::WhenPermitsAvailable => {}
                 () = std::future::ready(()), if next == NextClaim::Immediately => {}
                 Some(event) = events.next() => {
-                    signal = self.due.receive(event);
+                    signal = receive(&mut self.due, event);
                     // A burst of signals causes one claim.
                     while let Some(Some(event)) = events.next().now_or_never() {
-                        signal = signal.max(self.due.receive(event));
+                        signal = signal.max(receive(&mut self.due, event));
                     }
                     if signal == DueSignal::None {
                         continue;
@@ -207,7 +208,8 @@ impl Claimer {
         }
         if !limits.is_empty() {
             let attempts = deliveries::claim(&mut conn, &self.lease(), &limits).await?;
-            self.due.record_claim(&limits, &attempts);
+            let asked = limits.iter().map(|limit| (limit.webhook_id, limit.limit));
+            self.due.record_claim(asked, attempts.iter().map(|attempt| attempt.webhook_id));
             self.start(attempts);
         }
         Ok(true)
@@ -230,6 +232,18 @@ impl Claimer {
             // Fails only during shutdown; then the delivery is due again when its lease expires.
             let _worker_ended = self.queue.start(id, ClaimedAttempt { attempt, permit, delay });
         }
+    }
+}
+
+/// Queues the webhooks that the event names.
+fn receive(due: &mut DueIds, event: BusEvent<Signal>) -> DueSignal {
+    match event {
+        BusEvent::Message(Signal::DeliveriesDue { webhook_ids }) if !webhook_ids.is_empty() => {
+            webhook_ids.into_iter().for_each(|id| due.enqueue(id));
+            DueSignal::Some
+        }
+        BusEvent::Message(Signal::DeliveriesDue { .. }) | BusEvent::Lagged => DueSignal::Any,
+        BusEvent::Message(_) | BusEvent::Disconnected => DueSignal::None,
     }
 }
 

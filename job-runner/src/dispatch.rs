@@ -34,6 +34,9 @@ async fn run_job(state: &JobState, task: Task<Job>) {
             Job::MailCertificateV1 { domain_id } => {
                 mails::send(state, Kind::CertificateExpiring, domain_id).await
             }
+            Job::MailAutomationV1 { automation_id } => {
+                mails::send(state, Kind::AutomationFailed, automation_id).await
+            }
             Job::PurgeEventsV1 => purges::delete_events(state).await,
         }
     };

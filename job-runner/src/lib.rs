@@ -2,24 +2,23 @@
 //!
 //! Postgres is the source of truth for due work; Redis holds only the jobs that are due now. The relay moves outbox rows
 //! to the queue, sweeps find due work that an emptied queue or a killed worker left behind, and [`dispatch`] runs jobs.
-//! Webhook deliveries are claimed directly in Postgres ([`deliveries`]).
+//! Webhook deliveries ([`deliveries`]) and runs of automations ([`automations`]) are claimed directly in Postgres.
 
 mod acme;
+mod automations;
 mod clock_sync;
 mod config;
 mod deliveries;
 mod dispatch;
 mod domain_checks;
-mod expiry;
-mod form_closing;
+mod due_ids;
 mod jobs;
 mod mail;
+mod master_keys;
 mod own_addresses;
-mod publishing;
+mod periodic;
 mod relay;
-mod retention;
 mod state;
-mod sweep;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,6 +27,7 @@ use anyhow::Context;
 use domain::addresses::Addresses;
 use futures::FutureExt;
 use futures::future::BoxFuture;
+use periodic::{expiry, form_closing, publishing, retention, sweep};
 use service::{Lifecycle, Listeners, Readiness, Rounds, Shutdown};
 use state::JobState;
 use tokio::sync::watch;
@@ -49,6 +49,10 @@ pub async fn run(config: Config, listeners: Listeners, shutdown: Shutdown) -> an
     for (name, component) in components {
         lifecycle.spawn(name, clock_sync::after_sync(is_synced.clone(), shutdown.clone(), component));
     }
+    let keys_check = readiness.register_store("master_keys");
+    let keys_rounds = rounds("master_key_check", master_keys::INTERVAL);
+    let watching = master_keys::watch(state.clone(), keys_check, keys_rounds, shutdown.clone());
+    lifecycle.spawn("master_key_check", watching);
     let fallback =
         axum::Router::new().fallback(async || "the job-runner serves no requests; see its ops port\n");
     lifecycle.spawn("listener", service::http::serve(listeners.main, fallback, shutdown));
@@ -72,6 +76,14 @@ fn components(
         claims: rounds("deliveries", config.webhooks.poll_interval),
         completions: rounds("completions", config.webhooks.batch_window),
     };
+    let automations = automations::Watched {
+        claims: rounds("runs", config.automations.poll_interval),
+        completions: rounds("run_completions", config.automations.poll_interval),
+        leases: rounds("run_leases", automations::heartbeat(config.automations.lease_ttl)),
+        triggers: rounds("run_triggers", config.automations.poll_interval),
+        schedules: rounds("run_schedules", config.automations.poll_interval),
+        retention: rounds("run_retention", config.automations.cleanup_interval),
+    };
     let relaying = rounds("relay", config.outbox.poll_interval);
     let purging = rounds("purge", purge.poll_interval);
     let collecting = rounds("garbage_collection", garbage.poll_interval);
@@ -87,6 +99,7 @@ fn components(
     let mut components: Vec<Component> = vec![
         ("relay", relay::run(state(), config.outbox.poll_interval, relaying, stop()).boxed()),
         ("deliveries", deliveries::run(state(), config.webhooks, deliveries, stop()).boxed()),
+        ("automations", automations::run(state(), config.automations, automations, stop()).boxed()),
         ("purge", sweep::purge(state(), purging, stop()).boxed()),
         ("garbage_collection", sweep::collect_garbage(state(), collecting, stop()).boxed()),
         ("orphan_scan", sweep::delete_orphans(state(), scanning, stop()).boxed()),

@@ -81,6 +81,80 @@ async fn an_operator_can_find_suspend_resume_and_upgrade_an_account() -> Result<
     .await
 }
 
+/// Changes the master keys in the data directory with `change`, and restarts the services.
+async fn change_master_keys(system: &mut System, change: impl Fn(&str) -> String) -> Result<()> {
+    let path = system.folder().join("secrets.json");
+    let mut secrets: Value = serde_json::from_slice(&std::fs::read(&path)?)?;
+    secrets["master_key"] = change(secrets["master_key"].as_str().context("no master key")?).into();
+    std::fs::write(&path, secrets.to_string())?;
+    system.restart().await
+}
+
+/// Waits until a service has checked its master keys, and returns the reason if one is missing.
+async fn missing_keys(system: &System, service: &str) -> Result<String> {
+    let ops = &system.file.services[service].metrics_url;
+    let port = ops.trim_end_matches("/metrics").rsplit(':').next().context("no port")?.parse()?;
+    until("the check of the master keys", async || {
+        let answer = Client::new(port).get("http://localhost/readyz").await.ok()?;
+        let check = answer.json()["checks"]["master_keys"].clone();
+        let reason = check["reason"].as_str().unwrap_or_default().to_owned();
+        (check["ok"] == true || reason.contains("sealed")).then_some(reason)
+    })
+    .await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_operator_can_replace_the_master_key_and_a_missing_key_is_named() -> Result<()> {
+    let mut system = System::start(PROGRAM, false, &[]).await?;
+    let mut client = system.client();
+    let trial = client
+        .retry_until_ok(Method::POST, &format!("{}/api/trial", system.file.base_url), &Value::Null)
+        .await?;
+    let key = trial["key"].as_str().context("no key")?.to_owned();
+    client.key = Some(key.clone());
+    let webhook = json!({"url": "https://x.test/hook"});
+    let url = format!("{}/api/webhooks", system.file.base_url);
+    let webhook = client.retry_until_ok(Method::POST, &url, &webhook).await?;
+    let id = webhook["id"].as_str().context("no id")?.to_owned();
+    let read = async |system: &System| -> Result<u16> {
+        let mut client = system.client();
+        client.key = Some(key.clone());
+        let webhook = client.get(&format!("{}/api/webhooks/{id}", system.file.base_url)).await?;
+        let is_right = webhook.json()["url"] == "https://x.test/hook";
+        ensure!(is_right == webhook.status.is_success(), "{}", webhook.text());
+        Ok(webhook.status.as_u16())
+    };
+    ensure!(admin(&system, &["reseal-secrets", "--help"])?.contains("A rotation of the master key"));
+
+    let new = "5e".repeat(32);
+    change_master_keys(&mut system, |old| format!("2027:{new},{old}")).await?;
+    ensure!(read(&system).await? == 200);
+    let output = admin(&system, &["reseal-secrets", "--dry-run"])?;
+    ensure!(output.contains("`2027` seals; also open: `0`"), "{output}");
+    ensure!(output.contains("`0` has sealed 2 values"), "{output}");
+    let output = admin(&system, &["reseal-secrets"])?;
+    ensure!(output.contains("`0` is unused: remove it from secrets.master_key and restart."), "{output}");
+    ensure!(output.contains("`2027` has sealed 2 values") && !output.contains(&new), "{output}");
+
+    change_master_keys(&mut system, |_| format!("2027:{new}")).await?;
+    ensure!(read(&system).await? == 200);
+    for service in ["control-plane", "job-runner"] {
+        let missing = missing_keys(&system, service).await?;
+        ensure!(missing.is_empty(), "{service}: {missing}");
+    }
+
+    change_master_keys(&mut system, |_| format!("2028:{}", "6f".repeat(32))).await?;
+    ensure!(read(&system).await? == 500, "the services run, and this secret can't be read");
+    for service in ["control-plane", "job-runner"] {
+        let missing = missing_keys(&system, service).await?;
+        ensure!(missing.contains("sealed with master key `2027`, which is not configured"), "{missing}");
+    }
+    let Err(refused) = admin(&system, &["reseal-secrets"]) else { anyhow::bail!("a key is missing") };
+    let refused = refused.to_string();
+    ensure!(refused.contains("`2027`, which is NOT CONFIGURED, has sealed 2 values"), "{refused}");
+    Ok(())
+}
+
 /// Creates a trial and claims it as the owner with this e-mail address. Returns the account id.
 async fn account_claimed_by(system: &System, email: &str) -> Result<String> {
     let base = &system.file.base_url;

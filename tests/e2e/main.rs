@@ -1,6 +1,7 @@
 //! End-to-end stories through all four services, as real processes over real stores.
 
 mod admin_commands;
+mod automations;
 mod custom_domain;
 mod deliveries;
 mod demo;

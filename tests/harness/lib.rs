@@ -1,8 +1,10 @@
-//! Test fixtures for end-to-end stories: a private system, an HTTP client, a webhook receiver and a trace sink.
+//! Test fixtures for end-to-end stories: a private system, an HTTP client, a webhook receiver, a peer server and a
+//! trace sink.
 //!
 //! Everything goes through real processes and HTTP. Tests wait for conditions, for at most [`TIMEOUT`].
 
 mod client;
+mod peer;
 mod receiver;
 mod system;
 mod trace_sink;
@@ -10,6 +12,7 @@ mod trace_sink;
 use std::time::{Duration, Instant};
 
 pub use client::{Client, Response};
+pub use peer::{Answer, Peer, PeerRequest};
 pub use receiver::{Delivery, Receiver};
 pub use system::System;
 pub use trace_sink::{Span, TraceSink};
@@ -18,14 +21,23 @@ pub use trace_sink::{Span, TraceSink};
 pub const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Polls until `poll` returns a value. After [`TIMEOUT`] the error names `condition`.
-pub async fn until<T>(condition: &str, mut poll: impl AsyncFnMut() -> Option<T>) -> anyhow::Result<T> {
+pub async fn until<T>(condition: &str, poll: impl AsyncFnMut() -> Option<T>) -> anyhow::Result<T> {
+    until_within(TIMEOUT, condition, poll).await
+}
+
+/// Polls until `poll` returns a value. After `timeout` the error names `condition`.
+pub async fn until_within<T>(
+    timeout: Duration,
+    condition: &str,
+    mut poll: impl AsyncFnMut() -> Option<T>,
+) -> anyhow::Result<T> {
     let began = Instant::now();
     let mut ticks = tokio::time::interval(Duration::from_millis(10));
     loop {
         if let Some(value) = poll().await {
             return Ok(value);
         }
-        anyhow::ensure!(began.elapsed() < TIMEOUT, "waited {TIMEOUT:?} for {condition}");
+        anyhow::ensure!(began.elapsed() < timeout, "waited {timeout:?} for {condition}");
         ticks.tick().await;
     }
 }

@@ -3,6 +3,7 @@
 mod account;
 mod analytics;
 mod assets;
+mod automations;
 mod deploys;
 mod domains;
 mod entries;
@@ -54,6 +55,7 @@ fn resources() -> Vec<Resource<App>> {
         webhooks::resource(),
         webhooks::deliveries::resource(),
         analytics::resource(),
+        automations::resource(),
         system::resource(),
     ]
 }
@@ -93,6 +95,7 @@ pub fn router(app: &App) -> Router {
         .merge(system::document_route(&document))
         .route_layer(crate::idempotency::IdempotencyLayer(app.clone()))
         .route_layer(from_fn_with_state(app.clone(), crate::admission::admit))
+        .merge(automations::public::routes())
         .merge(crate::signin::routes(app))
         .fallback(async || {
             Problem::new(Code::NotFound, "there is no such path; GET /api/openapi.json lists all paths")

@@ -47,6 +47,14 @@ impl IdempotentCall {
         store::idempotency::claim(&mut conn, account_id, attempt, now, leased_until, answered_after).await
     }
 
+    /// Returns the stored response without claiming the call.
+    pub(super) async fn find_response(&self) -> Result<Option<Vec<u8>>, store::Error> {
+        let answered_after = self.app.clock.now() - self.app.idempotency.retention;
+        let mut conn = store::acquire(&self.app.db).await?;
+        let fingerprint = &self.attempt.fingerprint;
+        store::idempotency::find_response(&mut conn, self.account_id, fingerprint, answered_after).await
+    }
+
     /// Runs the handler under the lease and stores its response, or releases the lease if the response is not final.
     pub(super) async fn execute(self, parts: Parts, body: HashingBody, route: Route) -> Response {
         let request = Request::from_parts(parts, body.stream());

@@ -10,6 +10,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::Route;
 use axum::routing::future::RouteFuture;
 use domain::FieldError;
+use domain::encryption::MasterKey;
 use domain::idempotency::{CallId, is_key};
 use futures::future::{BoxFuture, Either};
 use http::Method;
@@ -88,10 +89,23 @@ async fn handle(app: App, request: Request, route: Route) -> Response {
         Ok(key) => key,
         Err(problem) => return problem.into_response(),
     };
-    let name = CallId::new(&app.master_key, &credential, parts.uri.path(), key);
-    let attempt = Attempt { fingerprint: name.fingerprint(), id: app.rng.uuid_v7(app.clock.now()) };
+    let id = app.rng.uuid_v7(app.clock.now());
+    let call_under = |master_key: &MasterKey| {
+        let name = CallId::new(master_key, &credential, parts.uri.path(), key);
+        let attempt = Attempt { fingerprint: name.fingerprint(), id };
+        IdempotentCall { app: app.clone(), account_id, attempt, name }
+    };
     let body = HashingBody::new(body, &parts);
-    let call = IdempotentCall { app, account_id, attempt, name };
+    // During a rotation, a call may have run under an earlier key.
+    for master_key in app.master_key.further() {
+        let call = call_under(&master_key);
+        match call.find_response().await {
+            Ok(None) => {}
+            Ok(Some(sealed)) => return call.replay(&sealed, &parts, body).await,
+            Err(error) => return Problem::from(error).into_response(),
+        }
+    }
+    let call = call_under(&app.master_key);
     match call.claim().await {
         Ok(Claim::Granted) => {
             // In a task of its own, so that the call completes even if the client disconnects.

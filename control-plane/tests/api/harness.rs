@@ -1,5 +1,6 @@
 //! The API over its own database, called without a socket.
 
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -19,12 +20,14 @@ use http_body_util::BodyExt;
 use sandbox::test::{DnsServer, TestDatabase, TestFolder};
 use serde_json::Value;
 use service::config::{Sources, load};
-use service::{Clock, Rng};
+use service::{Clock, Listeners, Rng, Shutdown};
 use store::blobs::NewBlob;
 use store::identities::{self, ProviderIdentity};
 use store::keys::NewKey;
 use store::mails::Kind;
 use store::sessions::NewSession;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 use tower::ServiceExt;
 use uuid::Uuid;
 
@@ -72,6 +75,8 @@ impl Api {
             "api.queue_timeout=60s".to_owned(),
             // No job-runner delivers anything here.
             "webhooks.test_timeout=0s".to_owned(),
+            // None executes runs either; tests that play the job-runner wait longer.
+            "automations.test_timeout=0s".to_owned(),
             format!("domains.resolvers=[\"{}\"]", dns.address()),
             "domains.recheck_after=0s".to_owned(),
         ]);
@@ -96,6 +101,11 @@ impl Api {
     /// The bus of the signals to the caches.
     pub(crate) fn bus(&self) -> &cache::Bus<contract::Signal> {
         &self.app.bus
+    }
+
+    /// The key that derives the links of runs.
+    pub(crate) fn master_key(&self) -> &domain::encryption::MasterKey {
+        &self.app.master_key
     }
 
     /// Returns the value of a setting.
@@ -151,6 +161,25 @@ impl Api {
     pub(crate) fn replica(&self, set: &[&str]) -> Router {
         let set = set.iter().map(ToString::to_string);
         control_plane::router(&app(&[self.settings.clone(), set.collect()].concat(), self.app.clock.clone()))
+    }
+
+    /// Starts the whole service over the same stores, with these settings changed.
+    pub(crate) fn serve(&self, set: &[&str]) -> Served {
+        let set = set.iter().map(ToString::to_string).collect();
+        let sources = Sources { set: [self.settings.clone(), set].concat(), ..Sources::default() };
+        let config: Config = load(DEFAULTS, &sources).unwrap().config;
+        let (shutdown, listeners) = (Shutdown::new(), Listeners::on_free_ports().unwrap());
+        let ops = listeners.ops.local_addr().unwrap();
+        tokio::spawn(control_plane::run(config, listeners, shutdown.clone()));
+        Served { ops, shutdown }
+    }
+
+    /// Returns why a replica with these settings does not start.
+    pub(crate) fn refused(&self, set: &[&str]) -> String {
+        let set = set.iter().map(ToString::to_string).collect();
+        let sources = Sources { set: [self.settings.clone(), set].concat(), ..Sources::default() };
+        let config: Config = load(DEFAULTS, &sources).unwrap().config;
+        App::new(&config).err().map(|error| format!("{error:#}")).unwrap_or_default()
     }
 
     /// Returns subject and reply address of a queued help request.
@@ -320,6 +349,29 @@ impl Api {
     /// Runs statements on the test's database.
     pub(crate) async fn execute(&self, statements: &str) -> Result<(), store::Error> {
         store::execute_raw(&self.database.db, statements).await
+    }
+}
+
+/// A running service, stopped by dropping it.
+pub(crate) struct Served {
+    ops: SocketAddr,
+    shutdown: Shutdown,
+}
+
+impl Served {
+    /// Returns the body of `/readyz`, or `None` while it does not answer.
+    pub(crate) async fn readiness(&self) -> Option<Value> {
+        let mut stream = TcpStream::connect(self.ops).await.ok()?;
+        stream.write_all(b"GET /readyz HTTP/1.0\r\n\r\n").await.ok()?;
+        let mut response = String::new();
+        stream.read_to_string(&mut response).await.ok()?;
+        serde_json::from_str(response.split_once("\r\n\r\n")?.1).ok()
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        self.shutdown.request();
     }
 }
 

@@ -69,7 +69,7 @@ async fn a_different_body_or_query_under_the_same_key_is_a_mismatch() {
     let api = Api::start(&[]).await;
     let key = api.trial().await;
     create(&api, &key, "k", &form("F")).await;
-    let longer = form("F") + &" ".repeat(100_000);
+    let longer = form("F") + " ".repeat(100_000).as_str();
     for (path, body) in [("/api/forms", form("G")), ("/api/forms", longer), ("/api/forms?x=1", form("F"))] {
         let (status, headers, problem) = api.exchange(request(&key, path, "k", body)).await;
         assert_eq!((status, &problem["code"]), (StatusCode::CONFLICT, &json!("idempotency_mismatch")));

@@ -4,6 +4,7 @@
 
 mod account;
 mod analytics;
+mod automations;
 mod bad_input;
 mod costs;
 mod document;
@@ -11,6 +12,7 @@ mod forms;
 mod harness;
 mod idempotency;
 mod keys;
+mod master_keys;
 mod matrix;
 mod no_side_effects;
 mod outages;

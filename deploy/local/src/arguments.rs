@@ -43,7 +43,7 @@ pub(crate) enum Command {
     Reset(Reset),
     /// Create a small site on the running system: three pages, a form, a week of visits
     Demo(DataDir),
-    /// Operator commands: look up accounts, set plans, suspend
+    /// Operator commands: look up accounts, set plans, suspend, rotate the master key
     #[command(after_help = admin::EXAMPLES)]
     Admin(Admin),
     #[command(hide = true)]

@@ -160,8 +160,15 @@ impl GroupCommit {
             }
             return;
         };
+        let mut signals = Vec::new();
         if !stored.webhook_ids.is_empty() {
-            tokio::spawn(publish_deliveries(self.bus.clone(), stored.webhook_ids));
+            signals.push(Signal::DeliveriesDue { webhook_ids: stored.webhook_ids });
+        }
+        if stored.has_triggers {
+            signals.push(Signal::TriggersDue);
+        }
+        if !signals.is_empty() {
+            tokio::spawn(publish(self.bus.clone(), signals));
         }
         let ids: HashSet<Uuid> = stored.ids.into_iter().collect();
         for (submission, waiter) in batch.submissions.iter().zip(batch.waiters) {
@@ -249,9 +256,9 @@ impl Batch {
     }
 }
 
-/// Publishes due deliveries in the background, because this takes long while Redis is unavailable.
-async fn publish_deliveries(bus: Bus<Signal>, webhook_ids: Vec<Uuid>) {
-    if let Err(error) = bus.publish(&Signal::DeliveriesDue { webhook_ids }).await {
-        tracing::debug!(%error, "due deliveries are left to the next poll");
+/// Publishes signals in the background, because this takes long while Redis is unavailable.
+async fn publish(bus: Bus<Signal>, signals: Vec<Signal>) {
+    if let Err(error) = bus.publish_all(&signals).await {
+        tracing::debug!(%error, "due deliveries and triggers are left to the next poll");
     }
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
+use domain::certificates::KEY_PURPOSE;
 use domain::encryption::MasterKey;
 use rustls::ServerConfig;
 use rustls::pki_types::pem::PemObject;
@@ -13,8 +14,6 @@ use store::tls_certificates::StoredCertificate;
 use super::server_config;
 use crate::sites::classify_host::without_port;
 
-/// The purpose for which the keys of certificates are sealed.
-const KEY_PURPOSE: &str = "certificate_key";
 /// About the memory of a parsed key and of the settings of its handshakes.
 const KEY_BYTES: usize = 4 * 1024;
 

@@ -32,7 +32,7 @@ impl TlsTermination {
     /// `None` without a master key, which a listener for HTTPS needs.
     ///
     /// # Errors
-    /// The master key is not 64 hexadecimal digits.
+    /// The setting of the master keys is not valid.
     pub(crate) fn new(
         config: &Config,
         lookups: ReadPool,
@@ -43,8 +43,7 @@ impl TlsTermination {
         if master_key.is_empty() {
             return Ok(None);
         }
-        let master_key = MasterKey::from_hex(master_key)
-            .context("secrets.master_key must be 64 hexadecimal digits, the same as the control-plane's")?;
+        let master_key = MasterKey::parse(master_key).context("it needs the control-plane's keys")?;
         let ticketer = Ticketer::new(rng.clone());
         let template = server_config::template(Arc::clone(&ticketer) as Arc<dyn ProducesTickets>)?;
         let certificates = CertificateCache::new(

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
+use domain::certificates::TICKET_KEY_PURPOSE;
 use domain::encryption::MasterKey;
 use service::{Clock, Rng, Rounds, Shutdown};
 use store::tls_certificates::{self as certificates, TicketKey as StoredKey};
@@ -10,8 +11,6 @@ use store::tls_certificates::{self as certificates, TicketKey as StoredKey};
 use super::ticketer::{TicketKey, Ticketer};
 use crate::state::EdgeState;
 
-/// The purpose for which ticket keys are sealed.
-const KEY_PURPOSE: &str = "ticket_key";
 /// Age from which the newest key is replaced. Three are kept, so a ticket can be opened for at least a day.
 const ROTATE_AFTER: TimeDelta = TimeDelta::hours(12);
 /// Interval at which the keys are read.
@@ -64,7 +63,7 @@ impl KeyRotation<'_> {
     }
 
     async fn rotate(&self, now: DateTime<Utc>) -> Result<(), store::Error> {
-        let sealed_key = self.tls_key.seal(KEY_PURPOSE, self.rng.bytes(), &self.rng.bytes::<32>());
+        let sealed_key = self.tls_key.seal(TICKET_KEY_PURPOSE, self.rng.bytes(), &self.rng.bytes::<32>());
         let key = StoredKey { id: self.rng.uuid_v7(now), sealed_key, created_at: now };
         let mut tx = store::begin(self.db).await?;
         certificates::rotate_ticket_keys(&mut tx, &key, now - ROTATE_AFTER).await?;
@@ -73,10 +72,12 @@ impl KeyRotation<'_> {
 
     /// Decrypts a key. One that can't be decrypted is left out, so that sessions still resume with the others.
     fn open(&self, stored: &StoredKey) -> Option<TicketKey> {
-        let opened = self.tls_key.open(KEY_PURPOSE, &stored.sealed_key);
-        let key = opened.ok().and_then(|key| TicketKey::new(stored.id, &key));
+        let opened = self.tls_key.open(TICKET_KEY_PURPOSE, &stored.sealed_key);
+        let key = opened.as_ref().ok().and_then(|key| TicketKey::new(stored.id, key));
         if key.is_none() {
-            tracing::error!(id = %stored.id, "a ticket key can't be decrypted; is secrets.master_key the same at all edges?");
+            let error =
+                opened.err().map_or_else(|| "it has a wrong length".to_owned(), |error| error.to_string());
+            tracing::error!(id = %stored.id, error, "a ticket key can't be used; is secrets.master_key the same at all edges?");
         }
         key
     }

@@ -6,7 +6,7 @@ use anyhow::Context as _;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use chrono::{DateTime, TimeDelta, Utc};
-use domain::certificates::{self, Authority};
+use domain::certificates::{self, ACCOUNT_PURPOSE, Authority};
 use instant_acme::{Account, AccountCredentials, ExternalAccountKey, NewAccount};
 use store::acme;
 use store::certificates::DueCertificate;
@@ -16,9 +16,6 @@ use super::failure::AttemptError;
 use super::http::AcmeHttp;
 use super::settings::Settings;
 use crate::state::JobState;
-
-/// The purpose for which accounts are sealed.
-const ACCOUNT_PURPOSE: &str = "acme_account";
 
 /// The certificate authorities.
 pub(super) struct Authorities {

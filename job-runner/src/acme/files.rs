@@ -3,13 +3,13 @@
 use std::path::Path;
 
 use anyhow::Context as _;
+use domain::certificates::KEY_PURPOSE;
 use rcgen::KeyPair;
 use rustls_pki_types::PrivateKeyDer;
 use rustls_pki_types::pem::PemObject as _;
 use store::certificates::{IssuedCertificate, replace_certificate};
 
 use super::chain;
-use super::order::KEY_PURPOSE;
 use super::settings::Files;
 use crate::state::JobState;
 

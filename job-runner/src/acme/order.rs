@@ -1,7 +1,7 @@
 //! One order for one certificate. Each step is stored before the next one begins, so that another replica can continue.
 
 use chrono::TimeDelta;
-use domain::certificates::{ChallengeKind, Delay, registered_domain};
+use domain::certificates::{ChallengeKind, Delay, KEY_PURPOSE, registered_domain};
 use instant_acme::{
     Account, AuthorizationStatus, ChallengeStatus, ChallengeType, Error, Identifier, NewOrder, Order,
     OrderStatus, RetryPolicy,
@@ -17,8 +17,6 @@ use super::chain::{self, ChainFacts};
 use super::failure::{AttemptError, Remedy, refuses_replacement, words};
 use super::issuer::Issuing;
 
-/// The purpose for which keys of certificates are sealed. The edges open them.
-pub(super) const KEY_PURPOSE: &str = "certificate_key";
 /// The first interval of polling; each is longer than the one before.
 const FIRST_POLL: Duration = Duration::from_millis(100);
 /// How long challenges are answered beyond the time of an attempt.

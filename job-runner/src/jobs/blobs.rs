@@ -12,8 +12,8 @@ use service::{Rounds, metrics};
 use uuid::Uuid;
 
 use super::kept_files;
-use crate::expiry::delete_expired;
 use crate::jobs::previews;
+use crate::periodic::expiry::delete_expired;
 use crate::state::JobState;
 
 /// Rows handled by one transaction.

@@ -13,7 +13,7 @@ use store::Conn;
 use store::mails::{self, Kind};
 use uuid::Uuid;
 
-use super::{certificates, domains, help, notifications, recipients, webhooks};
+use super::{automations, certificates, domains, help, notifications, recipients, webhooks};
 use crate::mail::{Email, Mailer};
 use crate::state::JobState;
 
@@ -46,6 +46,7 @@ fn job(kind: Kind, about: Uuid) -> Job {
         Kind::WebhookOff => Job::MailWebhookV1 { webhook_id: about },
         Kind::DomainRecords => Job::MailDomainV1 { domain_id: about },
         Kind::CertificateExpiring => Job::MailCertificateV1 { domain_id: about },
+        Kind::AutomationFailed => Job::MailAutomationV1 { automation_id: about },
     }
 }
 
@@ -96,5 +97,6 @@ async fn write(
         Kind::WebhookOff => webhooks::mails::write(conn, account_id, about).await,
         Kind::DomainRecords => domains::write(conn, account_id, about).await,
         Kind::CertificateExpiring => certificates::write(conn, account_id, about, state.clock.now()).await,
+        Kind::AutomationFailed => automations::write(conn, account_id, about).await,
     }
 }

@@ -1,5 +1,6 @@
 //! Background work, one file for each noun it belongs to.
 
+mod automations;
 pub(crate) mod blobs;
 pub(crate) mod certificates;
 mod domains;

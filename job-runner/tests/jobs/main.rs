@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "test helpers may panic")]
 
+mod automations;
+mod automations_effects;
 mod certificates;
 mod dead_connections;
 mod domain_checks;

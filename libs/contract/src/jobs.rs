@@ -39,6 +39,11 @@ pub enum Job {
         /// The domain, which may be deleted or have a new certificate by then.
         domain_id: Uuid,
     },
+    /// Tells an automation's owner by mail that its runs fail.
+    MailAutomationV1 {
+        /// The automation, which may be deleted or succeed again by then.
+        automation_id: Uuid,
+    },
 }
 
 impl Job {
@@ -52,6 +57,7 @@ impl Job {
             Self::AskRecipientV1 { recipient_id } => format!("recipient:{recipient_id}"),
             Self::MailDomainV1 { domain_id } => format!("domain_mail:{domain_id}"),
             Self::MailCertificateV1 { domain_id } => format!("certificate_mail:{domain_id}"),
+            Self::MailAutomationV1 { automation_id } => format!("automation_mail:{automation_id}"),
         }
     }
 }

@@ -19,6 +19,18 @@ pub enum Signal {
         #[serde(default)]
         webhook_ids: Vec<Uuid>,
     },
+    /// Submissions are to start automations, so job-runners look for them at once.
+    TriggersDue,
+    /// Runs of automations are due, so job-runners claim them at once.
+    RunsDue {
+        /// Accounts with due runs.
+        account_ids: Vec<Uuid>,
+    },
+    /// Runs have an answer or have ended, so those who wait for them look at once.
+    RunsAnswered {
+        /// The runs.
+        run_ids: Vec<Uuid>,
+    },
 }
 
 /// The changed resource, by the keys of the caches.

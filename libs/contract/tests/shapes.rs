@@ -23,6 +23,12 @@ fn jobs_keep_their_shape() {
       "domain_id": "00000000-0000-0000-0000-000000000001"
     }
     "#);
+    insta::assert_json_snapshot!(Job::MailAutomationV1 { automation_id: ID }, @r#"
+    {
+      "job": "mail_automation_v1",
+      "automation_id": "00000000-0000-0000-0000-000000000001"
+    }
+    "#);
     insta::assert_json_snapshot!(Job::PurgeEventsV1, @r#"
     {
       "job": "purge_events_v1"
@@ -59,6 +65,9 @@ fn signals_keep_their_shape() {
     let signals = [
         Signal::OutboxFilled,
         Signal::DeliveriesDue { webhook_ids: vec![ID] },
+        Signal::TriggersDue,
+        Signal::RunsDue { account_ids: vec![ID] },
+        Signal::RunsAnswered { run_ids: vec![ID] },
         Signal::Changed(Change::Page { subdomain_id: ID, slug: "index".into(), path: None }),
         Signal::Changed(Change::Host { host: "a.example".into() }),
         Signal::Changed(Change::SubdomainGone { subdomain_id: ID }),
@@ -75,6 +84,9 @@ fn signals_keep_their_shape() {
         [
             json!({"signal": "outbox_filled"}),
             json!({"signal": "deliveries_due", "webhook_ids": [ID]}),
+            json!({"signal": "triggers_due"}),
+            json!({"signal": "runs_due", "account_ids": [ID]}),
+            json!({"signal": "runs_answered", "run_ids": [ID]}),
             json!({"signal": "changed", "change": "page", "subdomain_id": ID, "slug": "index"}),
             json!({"signal": "changed", "change": "host", "host": "a.example"}),
             json!({"signal": "changed", "change": "subdomain_gone", "subdomain_id": ID}),

@@ -16,7 +16,7 @@ pub use account::{accounts, folders, help, months, plans, recipients};
 pub use collection::{
     answers, fields, form_files, forms, honeypot, patterns, proof_of_work, results, submissions, workflows,
 };
-pub use delivery::{chat, concurrency, depth, retries, webhooks};
+pub use delivery::{automations, chat, concurrency, depth, retries, webhooks};
 pub use measurement::{analytics, sites, sources, tracking, user_agents, visitors, visits};
 pub use primitives::cursor::{Cursor, Listed};
 pub use primitives::field_error::{FIELD_ERRORS_MAX, FieldError};

@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::str::FromStr;
 
 use ipnet::IpNet;
-use url::{Host, Url};
+use url::{Host, Origin, Url};
 
 /// One allowed target, which may also be called without TLS: `127.0.0.0/8`, `192.168.7.9`, `hooks.internal`,
 /// `hooks.internal:8080` or `*.internal`.
@@ -19,6 +19,7 @@ pub struct Allow(Pattern);
 enum Pattern {
     Network(IpNet),
     Host { name: String, includes_subdomains: bool, port: Option<u16> },
+    Origin(Origin),
 }
 
 /// An entry that is neither a network nor a host.
@@ -53,6 +54,18 @@ impl FromStr for Allow {
 }
 
 impl Allow {
+    /// Allows the URLs of one origin, whatever its host resolves to, and no other URL that leads to the same address.
+    ///
+    /// # Errors
+    /// `url` is not a URL with a host.
+    pub fn origin(url: &str) -> Result<Self, InvalidAllow> {
+        let parsed = Url::parse(url).map_err(|_| InvalidAllow(url.to_owned()))?;
+        match parsed.origin() {
+            origin @ Origin::Tuple(..) => Ok(Self(Pattern::Origin(origin))),
+            Origin::Opaque(_) => Err(InvalidAllow(url.to_owned())),
+        }
+    }
+
     /// Returns whether a URL's host matches, by name or as a literal address.
     pub(crate) fn matches_url(&self, url: &Url) -> bool {
         match (&self.0, url.host()) {
@@ -66,6 +79,7 @@ impl Allow {
                 };
                 matches_name && port.is_none_or(|port| url.port_or_known_default() == Some(port))
             }
+            (Pattern::Origin(origin), _) => url.origin() == *origin,
             _ => false,
         }
     }
@@ -104,6 +118,21 @@ mod tests {
         assert!(matches("::1", "http://[::1]:80"));
         assert!(!matches("127.0.0.0/8", "http://localhost"));
         assert!("127.0.0.0/8".parse::<Allow>().unwrap().matches_address([127, 9, 9, 9].into()));
+    }
+
+    #[test]
+    fn an_origin_matches_its_scheme_host_and_port_alone() {
+        let matches =
+            |origin: &str, url: &str| Allow::origin(origin).unwrap().matches_url(&url.parse().unwrap());
+        assert!(matches("http://127.0.0.1:8080", "http://127.1:8080/x?y"));
+        assert!(matches("https://app.example.com/", "https://app.example.com:443"));
+        for url in
+            ["http://127.0.0.1:8081", "https://127.0.0.1:8080", "http://localhost:8080", "http://[::1]:8080"]
+        {
+            assert!(!matches("http://127.0.0.1:8080", url), "{url}");
+        }
+        assert!(!Allow::origin("http://127.0.0.1:8080").unwrap().matches_address([127, 0, 0, 1].into()));
+        assert!(Allow::origin("data:x").is_err() && Allow::origin("app.example.com").is_err());
     }
 
     #[test]

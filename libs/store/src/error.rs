@@ -17,7 +17,7 @@ pub enum Error {
 impl Error {
     /// Returns whether the error is a transient conflict over the rows of this statement, caused by a concurrent
     /// transaction.
-    pub(crate) fn is_row_conflict(&self) -> bool {
+    pub fn is_row_conflict(&self) -> bool {
         let Self::Database(sqlx::Error::Database(error)) = self else { return false };
         let code = error.code().unwrap_or_default();
         ["40", "55P03", "23503"].iter().any(|prefix| code.starts_with(prefix))
@@ -29,12 +29,20 @@ impl Error {
         error.code().is_some_and(|code| code == READ_ONLY)
     }
 
+    /// Returns whether Postgres cancelled the statement because it took too long.
+    pub fn is_statement_timeout(&self) -> bool {
+        let Self::Database(sqlx::Error::Database(error)) = self else { return false };
+        error.code().is_some_and(|code| code == QUERY_CANCELED)
+    }
+
     /// Returns whether Postgres itself rejected the statement, so that it had no effect.
     pub fn is_rejected_statement(&self) -> bool {
         matches!(self, Self::Database(sqlx::Error::Database(_)))
     }
 }
 
+/// SQLSTATE of a statement that was cancelled, as after the statement timeout.
+const QUERY_CANCELED: &str = "57014";
 /// SQLSTATE of a write while Postgres is read-only.
 const READ_ONLY: &str = "25006";
 

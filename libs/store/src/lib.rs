@@ -5,6 +5,7 @@
 
 mod account;
 mod analytics;
+pub mod automations;
 pub mod blobs;
 mod content;
 mod db;
@@ -20,6 +21,7 @@ mod listed;
 mod mail;
 pub mod outbox;
 pub mod read_pool;
+pub mod resealing;
 pub mod submissions;
 pub mod webhooks;
 mod write_context;

@@ -29,11 +29,14 @@ pub struct ListPage<R> {
 
 /// Collects rows until the page's limit of rows or of bytes is reached. The rest, if any, is discarded as it arrives: an
 /// unfinished statement would close the connection.
-pub(crate) async fn collect_page<R>(
-    rows: impl Stream<Item = Result<R, sqlx::Error>>,
+pub(crate) async fn collect_page<R, E>(
+    rows: impl Stream<Item = Result<R, E>>,
     limit: i64,
     bytes_of: impl Fn(&R) -> usize,
-) -> Result<ListPage<R>, Error> {
+) -> Result<ListPage<R>, Error>
+where
+    Error: From<E>,
+{
     let mut rows = std::pin::pin!(rows);
     let mut budget = ListBudget::new(limit);
     let mut page = ListPage { rows: Vec::new(), has_more: false };

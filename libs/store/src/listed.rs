@@ -4,6 +4,7 @@ use domain::{Cursor, Listed};
 
 use crate::archives::Archive;
 use crate::assets::Asset;
+use crate::automations::{Automation, Run};
 use crate::deliveries::Delivery;
 use crate::deploys::Deploy;
 use crate::domains::Domain;
@@ -30,6 +31,7 @@ macro_rules! listed {
 listed!(
     Archive,
     Asset,
+    Automation,
     Delivery,
     Deploy,
     Domain,
@@ -39,6 +41,7 @@ listed!(
     Key,
     ListedSubdomain,
     PageSummary,
+    Run,
     Site,
     Submission,
     Webhook,

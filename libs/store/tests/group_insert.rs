@@ -10,9 +10,12 @@ use std::time::Duration;
 use chrono::{DateTime, TimeDelta, Utc};
 use contract::Signal;
 use domain::plans::Plan;
+use domain::restrictions::Restrictions;
+use domain::scopes::ScopeSet;
 use sandbox::test::{TestDatabase, trial};
 use serde_json::{Value, json};
 use service::Rng;
+use store::automations::{Authority, NewAutomation, SaveOutcome, insert_automation, lock_due_triggers};
 use store::deliveries::lock_listeners;
 use store::forms::{Form, OpenForm, find_form, find_open_form, insert_form, lock_form, update_form};
 use store::submissions::{
@@ -422,4 +425,60 @@ fn submissions_with_further_effects_are_not_eligible() {
         shape(&mut form);
         assert!(!is_plain(&form, &submission("x")));
     }
+}
+
+/// Inserts an automation that the form's submissions start.
+async fn add_automation(db: &store::Db, form: &Form, slug: &str, is_enabled: bool) -> Uuid {
+    let authority = Authority { scopes: ScopeSet::FULL, restrictions: Restrictions::default() };
+    let new = NewAutomation {
+        id: new_id(),
+        folder_id: None,
+        slug,
+        name: slug,
+        description: None,
+        is_enabled,
+        definition: "{}",
+        definition_hash: &[1],
+        env_names: &[],
+        sealed_env: None,
+        authority: &authority,
+        trigger_type: "form_submission",
+        trigger_form_id: Some(form.id),
+        next_fire_at: None,
+        created_at: now(),
+    };
+    let mut conn = store::acquire(db).await.unwrap();
+    assert_eq!(insert_automation(&mut conn, ACCOUNT, &new).await.unwrap(), SaveOutcome::Stored);
+    new.id
+}
+
+#[tokio::test]
+async fn a_submission_is_marked_to_start_the_enabled_automations_of_its_form_in_both_ways() {
+    let database = database().await;
+    let db = &database.db;
+    let (starting, other) = (form(db, ACCOUNT).await, form(db, ACCOUNT).await);
+    let mut automations =
+        [add_automation(db, &starting, "one", true).await, add_automation(db, &starting, "two", true).await];
+    automations.sort();
+    add_automation(db, &starting, "disabled", false).await;
+    let (batched, single) = (plain(ACCOUNT, &starting, "x"), submission("y"));
+    let batched_id = batched.id();
+
+    let mut conn = store::acquire(db).await.unwrap();
+    let stored = insert_batch(&mut conn, &[batched, plain(ACCOUNT, &other, "z")]).await.unwrap();
+    assert!(stored.has_triggers);
+    assert!(!insert_batch(&mut conn, &[plain(ACCOUNT, &other, "z")]).await.unwrap().has_triggers);
+    let mut tx = store::begin(db).await.unwrap();
+    let writer = WriteContext { now: now(), traceparent: None, depth: 0, new_id: &new_id };
+    let outcome = insert_submission(&mut tx, ACCOUNT, &starting, &single, -1, &writer).await.unwrap();
+    assert_eq!(outcome, SubmissionOutcome::Stored(vec![Signal::TriggersDue]));
+    store::commit(tx).await.unwrap();
+
+    let due = lock_due_triggers(&mut conn, 10).await.unwrap();
+    let due: BTreeSet<_> =
+        due.iter().map(|due| (due.submission_id, due.automation_id, due.depth, due.is_enabled)).collect();
+    let expected = [batched_id, single.id]
+        .into_iter()
+        .flat_map(|submission| automations.map(|automation| (submission, automation, 0, true)));
+    assert_eq!(due, expected.collect());
 }

@@ -7,7 +7,7 @@ use domain::months::month_of;
 use sandbox::test::trial;
 use store::Db;
 use store::monthly_usage::{
-    MonthlyUsage, charge_events, find_monthly_usage, lease_events, reserve_automation_run,
+    MonthlyUsage, charge_events, find_monthly_usage, lease_events, reserve_automation_runs,
     return_unused_events,
 };
 use store::usage::{Counter, release, release_bytes, reserve, reserve_bytes};
@@ -111,14 +111,18 @@ async fn automation_runs_hold_their_limit_from_the_first_of_the_month() {
     let database = database().await;
     let taken = a_hundred_at_once(&database.db, |_, db| async move {
         let mut conn = store::acquire(&db).await.unwrap();
-        reserve_automation_run(&mut conn, ACCOUNT, now(), 10).await.unwrap()
+        reserve_automation_runs(&mut conn, ACCOUNT, now(), 1, 10).await.unwrap() == 1
     });
     assert_eq!(taken.await, 10);
     let mut conn = store::acquire(&database.db).await.unwrap();
-    assert!(!reserve_automation_run(&mut conn, ACCOUNT, at("2026-12-01T00:00:00Z"), 0).await.unwrap());
+    assert_eq!(reserve_automation_runs(&mut conn, ACCOUNT, now(), 5, 12).await.unwrap(), 2, "as many as fit");
+    assert_eq!(
+        reserve_automation_runs(&mut conn, ACCOUNT, at("2026-12-01T00:00:00Z"), 1, 0).await.unwrap(),
+        0
+    );
     assert_eq!(
         find_monthly_usage(&mut conn, ACCOUNT, now()).await.unwrap(),
-        MonthlyUsage { events: 0, automation_runs: 10 }
+        MonthlyUsage { events: 0, automation_runs: 12 }
     );
 }
 
@@ -208,11 +212,11 @@ async fn a_month_starts_at_zero_and_unused_events_return_to_their_month() {
     let mut conn = store::acquire(&database.db).await.unwrap();
     let (november, december) = (now(), at("2026-12-01T00:00:00Z"));
     assert_eq!(lease_events(&mut conn, ACCOUNT, month_of(november), 8, -1).await.unwrap(), 8);
-    assert!(reserve_automation_run(&mut conn, ACCOUNT, november, 1).await.unwrap());
-    assert!(!reserve_automation_run(&mut conn, ACCOUNT, november, 1).await.unwrap());
+    assert_eq!(reserve_automation_runs(&mut conn, ACCOUNT, november, 1, 1).await.unwrap(), 1);
+    assert_eq!(reserve_automation_runs(&mut conn, ACCOUNT, november, 1, 1).await.unwrap(), 0);
     assert_eq!(find_monthly_usage(&mut conn, ACCOUNT, december).await.unwrap(), MonthlyUsage::default());
 
-    assert!(reserve_automation_run(&mut conn, ACCOUNT, december, 1).await.unwrap());
+    assert_eq!(reserve_automation_runs(&mut conn, ACCOUNT, december, 1, 1).await.unwrap(), 1);
     assert_eq!(lease_events(&mut conn, ACCOUNT, month_of(december), 3, -1).await.unwrap(), 3);
     return_unused_events(&mut conn, ACCOUNT, month_of(november), 6).await.unwrap();
     assert_eq!(
@@ -230,7 +234,7 @@ async fn without_a_limit_everything_is_counted_and_granted() {
     let database = database().await;
     let taken = a_hundred_at_once(&database.db, |_, db| async move {
         let mut conn = store::acquire(&db).await.unwrap();
-        let run = reserve_automation_run(&mut conn, ACCOUNT, now(), -1).await.unwrap();
+        let run = reserve_automation_runs(&mut conn, ACCOUNT, now(), 1, -1).await.unwrap() == 1;
         let bytes = reserve_bytes(&mut conn, ACCOUNT, 1 << 40, -1).await.unwrap();
         let leased = lease_events(&mut conn, ACCOUNT, month_of(now()), 9, -1).await.unwrap();
         reserve(&mut conn, ACCOUNT, Counter::Domains, -1).await.unwrap() && run && bytes && leased == 9
@@ -262,5 +266,5 @@ async fn counters_are_deleted_with_their_account() {
     assert_eq!(lease_events(&mut conn, ACCOUNT, month_of(now()), 5, -1).await.unwrap(), 0);
     charge_events(&mut conn, ACCOUNT, month_of(now()), 5).await.unwrap();
     assert_eq!(find_monthly_usage(&mut conn, ACCOUNT, now()).await.unwrap(), MonthlyUsage::default());
-    assert!(reserve_automation_run(&mut conn, ACCOUNT, now(), -1).await.is_err());
+    assert_eq!(reserve_automation_runs(&mut conn, ACCOUNT, now(), 1, -1).await.unwrap(), 0);
 }

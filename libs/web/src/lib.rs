@@ -26,6 +26,7 @@ pub use frame::{
     CompletedRequest, Frame, MetaSlot, RequestId, frame, incoming_request_id, is_valid_request_id,
 };
 pub use listing::{ListResponse, PageInfo, PaginationQuery};
+pub use nul_characters::field_error_of as nul_error;
 pub use precondition::{IfMatch, etag};
 pub use problem::{Code, Problem};
 pub use registry::{Endpoint, MAX_BODY_BYTES, Resource, document_of, endpoints_of};

@@ -18,7 +18,7 @@ pub(crate) fn field_error(json: &[u8]) -> Option<FieldError> {
 }
 
 /// Returns the error of a JSON value with a NUL character.
-pub(crate) fn field_error_of(value: &Value) -> Option<FieldError> {
+pub fn field_error_of(value: &Value) -> Option<FieldError> {
     let field = place(value, "")?;
     let message = format!("{field} must not contain a NUL character");
     Some(FieldError::new(field, "nul", message))

@@ -7,6 +7,7 @@ use axum::extract::State;
 use axum::response::Response;
 use chrono::TimeDelta;
 use domain::encryption::NONCE_BYTES;
+use domain::sign_ins::STATE_PURPOSE;
 use http::{HeaderMap, header};
 use serde::{Deserialize, Serialize};
 use store::sign_ins::{self, NewSignIn};
@@ -32,15 +33,13 @@ pub(in crate::signin) struct SignInState {
 }
 
 impl SignInState {
-    const PURPOSE: &str = "sign_in";
-
     fn seal(&self, app: &App) -> Result<Vec<u8>, Problem> {
         let text = serde_json::to_vec(self).map_err(|error| unreadable(&error))?;
-        Ok(app.master_key.seal(Self::PURPOSE, app.rng.bytes::<NONCE_BYTES>(), &text))
+        Ok(app.master_key.seal(STATE_PURPOSE, app.rng.bytes::<NONCE_BYTES>(), &text))
     }
 
     pub(in crate::signin) fn open(app: &App, sealed: &[u8]) -> Result<Self, Problem> {
-        let text = app.master_key.open(Self::PURPOSE, sealed)?;
+        let text = app.master_key.open(STATE_PURPOSE, sealed)?;
         serde_json::from_slice(&text).map_err(|error| unreadable(&error))
     }
 

@@ -64,7 +64,7 @@ async fn resources_are_moved_in_and_out_independently() {
     let nothing = "00000000-0000-0000-0000-000000000000".to_owned();
     let mut requested = resources.to_vec();
     requested.insert(1, ("page", nothing));
-    // The kind does not match the page, and automations do not exist yet.
+    // The kinds do not match the page.
     requested.push(("form", resources[0].1.clone()));
     requested.push(("automation", resources[0].1.clone()));
     let moved = fixture.call(Method::POST, &format!("{path}/organize"), moves(&requested)).await;

@@ -6,6 +6,9 @@ use serde_json::{Map, Value, json};
 /// An id of no resource.
 const UNKNOWN_ID: &str = "00000000-0000-0000-0000-000000000000";
 
+/// Schemas that stand for the choices of their kind.
+const TRIED_CHOICES: [&str; 2] = ["/HttpTrigger", "/CreateEntryStep"];
+
 /// An operation of the document.
 pub(super) struct Operation {
     pub(super) id: String,
@@ -71,6 +74,13 @@ fn resolve(document: &Value, schema: &Value) -> Value {
         return resolve(document, document.pointer(&name[1..]).unwrap());
     }
     match schema["oneOf"].as_array() {
+        // Of objects that `type` tells apart, one stands for all; the others have tests of their own.
+        Some(choices) if schema["discriminator"].is_object() => {
+            let is_tried = |choice: &&Value| {
+                TRIED_CHOICES.iter().any(|name| choice["$ref"].as_str().unwrap().ends_with(name))
+            };
+            resolve(document, choices.iter().find(is_tried).unwrap())
+        }
         Some(words) => {
             let words: Vec<&Value> = words.iter().map(|word| &word["const"]).collect();
             json!({"type": "string", "enum": words})
@@ -87,7 +97,8 @@ impl Operation {
             .replace("{id}", id.unwrap_or(UNKNOWN_ID))
             .replace("{entryId}", UNKNOWN_ID)
             .replace("{subId}", UNKNOWN_ID)
-            .replace("{deliveryId}", UNKNOWN_ID);
+            .replace("{deliveryId}", UNKNOWN_ID)
+            .replace("{runId}", UNKNOWN_ID);
         let required = self.query.iter().filter(|(name, required, _)| {
             *required && !query.split('&').any(|pair| pair.split('=').next() == Some(name))
         });
@@ -276,6 +287,9 @@ fn with(object: &Value, name: &str, value: Value) -> Value {
 fn valid_text(schema: &Value) -> String {
     if let Some(one) = schema["enum"].as_array() {
         return one[0].as_str().unwrap().to_owned();
+    }
+    if let Some(only) = schema["const"].as_str() {
+        return only.to_owned();
     }
     let text = match (schema["format"].as_str(), schema["pattern"].as_str()) {
         (Some("uuid"), _) => UNKNOWN_ID,

@@ -60,6 +60,7 @@ async fn suggestions_after_a_create_match_their_operations() {
     let mut wrong = check(&document, "trial.create", &trial);
     let (key, _) = api.trial_on(Plan::Scale).await;
     let fields = json!([{"name": "a", "label": "A", "type": "text"}]);
+    let stop = json!({"id": "end", "type": "stop", "status": "success"});
     let creations = [
         ("/api/folders", json!({"name": format!("  {}  ", "x".repeat(80))})),
         ("/api/keys", json!({"label": "K"})),
@@ -69,6 +70,7 @@ async fn suggestions_after_a_create_match_their_operations() {
         ("/api/forms", json!({"name": "F", "fields": fields})),
         ("/api/webhooks", json!({"url": "https://example.com/hook"})),
         ("/api/analytics/sites", json!({"name": "S"})),
+        ("/api/automations", json!({"name": "A", "slug": "a", "trigger": {"type": "http"}, "steps": [stop]})),
     ];
     for (path, body) in creations {
         let (status, response) = api.send(Method::POST, path, Some(&key), &body).await;

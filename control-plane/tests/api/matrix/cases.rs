@@ -3,7 +3,9 @@
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use domain::scopes::Resource::{self, Analytics, Domains, Folders, Forms, Keys, Pages, Subdomains, Webhooks};
+use domain::scopes::Resource::{
+    self, Analytics, Automations, Domains, Folders, Forms, Keys, Pages, Subdomains, Webhooks,
+};
 use serde_json::{Value, json};
 use service::Clock;
 use uuid::Uuid;
@@ -100,6 +102,15 @@ fn site() -> Value {
     json!({"name": "S"})
 }
 
+fn automation() -> Value {
+    let steps = json!([{"id": "end", "type": "stop", "status": "success"}]);
+    json!({"name": "A", "slug": fresh("automation"), "trigger": {"type": "http"}, "steps": steps})
+}
+
+fn entry_step(page: Uuid) -> Value {
+    json!([{"id": "entry", "type": "create_entry", "pageId": page, "data": {"a": "x"}}])
+}
+
 fn custom_domain() -> Value {
     json!({"domain": format!("{}.example.org", fresh("www"))})
 }
@@ -192,6 +203,9 @@ pub(super) fn all() -> Vec<Case> {
         }),
         row("folders.organize", "body.resources", NamesAmongOthers(Analytics), |own, it| {
             path(own.folder, item("analytics", it.site))
+        }),
+        row("folders.organize", "body.resources", NamesAmongOthers(Automations), |own, it| {
+            path(own.folder, item("automation", it.automation))
         }),
         last("folders.ungroup", "", Names(Folders), |own, it| path(it.folder, item("page", own.page))),
         last("folders.ungroup", "body.resources", NamesAmongOthers(Pages), |own, it| {
@@ -349,5 +363,48 @@ pub(super) fn all() -> Vec<Case> {
         }),
         row("analytics.retention", "body.siteId", Names(Analytics), |_, it| body(json!({"siteId": it.site}))),
         last("analytics.delete", "", Names(Analytics), |_, it| path(it.site, Value::Null)),
+        row("automations.list", "", Lists(Automations), |_, _| nothing()),
+        row("automations.list", "?folderId", Names(Folders), |_, it| {
+            query(format!("?folderId={}", it.folder))
+        }),
+        row("automations.create", "", Creates(Automations), |_, _| body(automation())),
+        row("automations.create", "body.folderId", Names(Folders), |_, it| {
+            body(with(automation(), "folderId", json!(it.folder)))
+        }),
+        row("automations.create", "body.steps", Names(Pages), |_, it| {
+            body(with(automation(), "steps", entry_step(it.page)))
+        }),
+        row("automations.create", "body.trigger", Names(Forms), |_, it| {
+            let trigger = json!({"type": "form_submission", "formId": it.form});
+            body(with(automation(), "trigger", trigger))
+        }),
+        row("automations.read", "", Names(Automations), |_, it| path(it.automation, Value::Null)),
+        row("automations.update", "", Names(Automations), |_, it| path(it.automation, json!({"name": "B"}))),
+        row("automations.update", "body.folderId", Names(Folders), |own, it| {
+            path(own.automation, json!({"folderId": it.folder}))
+        }),
+        last("automations.update", "folderId null", Names(Automations), |_, it| {
+            path(it.automation, json!({"folderId": null}))
+        }),
+        last("automations.update", "body.steps", Names(Pages), |own, it| {
+            path(own.automation, json!({"steps": entry_step(it.page)}))
+        }),
+        row("automations.logs", "", Names(Automations), |_, it| path(it.automation, Value::Null)),
+        row("automations.test", "", Names(Automations), |_, it| {
+            path(it.automation, json!({"triggerData": {"a": 1}}))
+        }),
+        row("automations.run", "", Names(Automations), |_, it| RecordedRequest {
+            inner: Some(it.runs[0]),
+            ..path(it.automation, Value::Null)
+        }),
+        last("automations.cancel", "", Names(Automations), |_, it| RecordedRequest {
+            inner: Some(it.runs[0]),
+            ..path(it.automation, Value::Null)
+        }),
+        row("automations.replay", "", Names(Automations), |_, it| RecordedRequest {
+            inner: Some(it.runs[1]),
+            ..path(it.automation, Value::Null)
+        }),
+        last("automations.delete", "", Names(Automations), |_, it| path(it.automation, Value::Null)),
     ]
 }

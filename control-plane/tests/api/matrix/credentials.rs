@@ -93,7 +93,7 @@ impl Credentials {
         }
         let folder = Restrictions { folder_id: Some(account.inside.folder), ids: BTreeMap::new() };
         let mut listed = BTreeMap::new();
-        for kind in LISTABLE.into_iter().filter(|kind| *kind != Resource::Automations) {
+        for kind in LISTABLE {
             let only = |resources: &Resources| Restrictions {
                 folder_id: None,
                 ids: [(kind, [resources.of(kind)].into())].into(),

@@ -30,6 +30,9 @@ pub(super) struct Resources {
     /// A test delivery of the webhook.
     pub(super) delivery: Uuid,
     pub(super) site: Uuid,
+    pub(super) automation: Uuid,
+    /// A run of the automation that is under way, and one that has ended.
+    pub(super) runs: [Uuid; 2],
     pub(super) subdomain: Uuid,
     pub(super) domain: Uuid,
     /// The deploy served on the subdomain.
@@ -52,6 +55,7 @@ impl Resources {
             Resource::Forms => self.form,
             Resource::Webhooks => self.webhook,
             Resource::Analytics => self.site,
+            Resource::Automations => self.automation,
             Resource::Folders => self.folder,
             Resource::Subdomains => self.subdomain,
             Resource::Domains => self.domain,
@@ -114,6 +118,10 @@ async fn resources(api: &Api, key: &str, account_id: Uuid, subdomain: Uuid, name
     let webhook = create_resource(api, key, "/api/webhooks", webhook, "id").await;
     let test = format!("/api/webhooks/{webhook}/test");
     let (_, delivery) = api.send(Method::POST, &test, Some(key), &Value::Null).await;
+    let steps = json!([{"id": "end", "type": "stop", "status": "success"}]);
+    let automation =
+        json!({"name": name, "slug": name, "folderId": folder, "trigger": {"type": "http"}, "steps": steps});
+    let automation = create_resource(api, key, "/api/automations", automation, "id").await;
     let asset = json!({"filename": "a.png", "contentType": "image/png", "sizeBytes": 1, "pageId": page});
     let zip = uploaded(api, key, account_id).await;
     Resources {
@@ -130,11 +138,30 @@ async fn resources(api: &Api, key: &str, account_id: Uuid, subdomain: Uuid, name
         submission: id_in(&submission, "data"),
         webhook,
         delivery: id_in(&delivery, "id"),
+        automation,
+        runs: [started(api, key, automation).await, ended(api, key, automation).await],
         site: create_resource(api, key, "/api/analytics/sites", site, "site").await,
         subdomain,
         domain: create_resource(api, key, "/api/account/domains", domain, "id").await,
         key: held,
     }
+}
+
+/// Starts a run that nothing executes.
+async fn started(api: &Api, key: &str, automation: Uuid) -> Uuid {
+    let test = format!("/api/automations/{automation}/test");
+    let (status, run) = api.send(Method::POST, &test, Some(key), &json!({})).await;
+    assert_eq!(status, StatusCode::OK, "{run}");
+    id_in(&run, "runId")
+}
+
+/// Starts and cancels a run.
+async fn ended(api: &Api, key: &str, automation: Uuid) -> Uuid {
+    let run = started(api, key, automation).await;
+    let cancel = format!("/api/automations/{automation}/runs/{run}/cancel");
+    let (status, response) = api.send(Method::POST, &cancel, Some(key), &Value::Null).await;
+    assert_eq!(status, StatusCode::OK, "{response}");
+    run
 }
 
 /// Creates a deploy and uploads its zip.

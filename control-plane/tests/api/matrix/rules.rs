@@ -75,6 +75,8 @@ const fn no_listed_page(position: &'static str) -> Exception {
 }
 
 const FORMS_CREATE: Column = Column::OneScope(Scope::new(Resource::Forms, Action::Create));
+const AUTOMATIONS_CREATE: Column = Column::OneScope(Scope::new(Resource::Automations, Action::Create));
+const AUTOMATIONS_UPDATE: Column = Column::OneScope(Scope::new(Resource::Automations, Action::Update));
 const FORMS_UPDATE: Column = Column::OneScope(Scope::new(Resource::Forms, Action::Update));
 
 const fn needs_more(
@@ -91,6 +93,10 @@ const EXCEPTIONS: &[Exception] = &[
     needs_more("forms.create", "body.autoEntryPageId", &[FORMS_CREATE]),
     needs_more("forms.update", "body.webhookIds", &[FORMS_UPDATE]),
     needs_more("forms.update", "body.autoEntryPageId", &[FORMS_UPDATE]),
+    needs_more("automations.create", "body.steps", &[AUTOMATIONS_CREATE]),
+    needs_more("automations.create", "body.trigger", &[AUTOMATIONS_CREATE]),
+    needs_more("automations.update", "body.steps", &[AUTOMATIONS_UPDATE]),
+    folder_key("automations.update", "folderId null", OUT),
     folder_key("forms.update", "folderId null", OUT),
     no_listed_page(""),
     no_listed_page("body.archiveId"),

@@ -3,4 +3,4 @@
 mod deliveries;
 mod own_addresses;
 mod restricted_keys;
-mod settings;
+pub(crate) mod settings;

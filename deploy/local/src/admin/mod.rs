@@ -4,6 +4,7 @@
 
 mod lookup;
 mod overview;
+mod reseal;
 
 use anyhow::{Context, Result, bail, ensure};
 use chrono::{DateTime, Utc};
@@ -25,6 +26,7 @@ pub(crate) const EXAMPLES: &str = "Examples:
   admin plan 01990a2b-… pro                      put the account on this plan
   admin suspend 01990a2b-… --reason \"phishing\"   its sites answer 451, its keys 403
   admin resume 01990a2b-…                        end the suspension
+  admin reseal-secrets                           re-encrypt stored secrets under a new master key; --help has the steps
 
 Within the cargo workspace: cargo run -- admin accounts. The system must be running in the data directory (--dir).";
 
@@ -64,12 +66,22 @@ pub(crate) enum Command {
         /// The account's id
         account: Uuid,
     },
+    /// Re-encrypt every stored secret under the first key of secrets.master_key, while the services run
+    #[command(after_help = reseal::STEPS)]
+    ResealSecrets {
+        /// Only show which keys have sealed what
+        #[arg(long)]
+        dry_run: bool,
+    },
 }
 
 /// Executes a command on the running system.
 pub(crate) async fn run(folder: Folder, command: Command) -> Result<()> {
     let file = StackFile::read(&folder)?.context("nothing runs in this directory; start it with `up`")?;
     let db = store::connect(&store::Config::new(file.postgres_url, 1))?;
+    if let Command::ResealSecrets { dry_run } = command {
+        return reseal::run(&folder, &db, dry_run).await;
+    }
     let now = Clock::system().now();
     let mut tx = store::begin(&db).await?;
     match command {
@@ -86,6 +98,8 @@ pub(crate) async fn run(folder: Folder, command: Command) -> Result<()> {
             ensure!(accounts::resume(&mut tx, account, now).await?, "there is no account {account}");
             println!("{account} is no longer suspended; it works again within a second.");
         }
+        // Runs without a transaction, above.
+        Command::ResealSecrets { .. } => {}
     }
     store::commit(tx).await?;
     Ok(())

@@ -5,6 +5,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use anyhow::{Context, Result, bail};
 use chrono::{DateTime, Datelike, TimeDelta, Utc};
 use domain::addresses::Addresses;
+use domain::certificates::KEY_PURPOSE;
 use domain::encryption::MasterKey;
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair, KeyUsagePurpose, date_time_ymd,
@@ -23,8 +24,6 @@ use crate::folder::Folder;
 pub(crate) const AUTHORITY: &str = "authority.pem";
 const AUTHORITY_KEY: &str = "authority.key.pem";
 const AUTHORITY_NAME: &str = "Web Runtime on this machine";
-/// The purpose for which keys of certificates are sealed.
-const KEY_PURPOSE: &str = "certificate_key";
 /// Validity of a certificate. Each start makes new ones.
 const VALID_FOR: TimeDelta = TimeDelta::days(90);
 
@@ -56,8 +55,7 @@ pub(super) async fn store_certificates(
     addresses: &Addresses,
 ) -> Result<()> {
     let authority = authority(folder)?;
-    let master_key =
-        MasterKey::from_hex(&secrets.master_key).context("the master key in secrets.json is not valid")?;
+    let master_key = MasterKey::parse(&secrets.master_key).context("the master key of this installation")?;
     let (rng, now) = (Rng::system(), Clock::system().now());
     let db = store::connect(&store::Config::new(urls.postgres.clone(), 1))?;
     let base = addresses.base_host().to_owned();

@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use toml::{Table, Value};
 
 use super::backends::Urls;
+use super::user_settings::UserSettings;
 use crate::folder::Folder;
 use crate::stack_file::{NAMES, Service};
 
@@ -24,6 +25,15 @@ pub(crate) struct Secrets {
 
 impl Secrets {
     const FILE: &str = "secrets.json";
+
+    /// As [`Self::of`], with the master keys of the user's settings if there are any: the runner encrypts, too.
+    pub(crate) fn configured(folder: &Folder, user_settings: &UserSettings) -> Result<Self> {
+        let mut secrets = Self::of(folder)?;
+        if let Some(keys) = user_settings.get("secrets.master_key") {
+            keys.clone_into(&mut secrets.master_key);
+        }
+        Ok(secrets)
+    }
 
     /// Reads the secrets from the data directory. Generates them if they are missing.
     pub(crate) fn of(folder: &Folder) -> Result<Self> {

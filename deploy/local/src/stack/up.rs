@@ -98,7 +98,7 @@ async fn start(
         Backends::start(folder, &user_settings, progress),
         locations::files(folder, up, &user_settings, progress),
     )?;
-    let secrets = Secrets::of(folder)?;
+    let secrets = Secrets::configured(folder, &user_settings)?;
     if up.https {
         https::store_certificates(folder, &backends.urls, &secrets, &addresses).await?;
     }

@@ -3,7 +3,9 @@
 pub mod claims;
 pub mod encryption;
 pub mod idempotency;
+mod key_id;
 pub mod keys;
+mod master_key_setting;
 pub mod restrictions;
 pub mod scopes;
 pub mod sessions;

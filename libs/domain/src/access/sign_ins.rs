@@ -1,5 +1,7 @@
 //! Validation of the data that a sign-in returns with.
 
+/// Purpose of the encryption of the state of a sign-in under way.
+pub const STATE_PURPOSE: &str = "sign_in";
 /// The default page after signing in.
 pub const HOME: &str = "/account";
 /// Maximum length of a return path, in characters.

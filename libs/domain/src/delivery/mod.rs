@@ -1,5 +1,6 @@
-//! Webhook deliveries: events, formats, responses and retries.
+//! What follows from an event: webhook deliveries with their formats, responses and retries, and automations.
 
+pub mod automations;
 pub mod chat;
 pub mod concurrency;
 pub mod depth;

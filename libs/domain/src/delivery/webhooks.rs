@@ -13,7 +13,7 @@ mod signature;
 mod template;
 
 pub use classify::classify_response;
-pub use events::{EVENT_PATTERN, EVENTS, EVENTS_MAX, FORM_CLOSED, PING};
+pub use events::{AUTOMATION_MESSAGE, EVENT_PATTERN, EVENTS, EVENTS_MAX, FORM_CLOSED, PING};
 pub use field_mapping::{MAPPED_CHARS_MAX, MAPPED_MAX};
 pub use request::{Delivery, Request, RequestError, SECRET_PURPOSE, URL_PURPOSE, signed_request};
 pub use response::{ReceiverResponse, Verdict};

@@ -11,6 +11,12 @@ use sha2::{Digest as _, Sha256};
 
 use crate::retries;
 
+/// Purpose of the encryption of certificates' private keys.
+pub const KEY_PURPOSE: &str = "certificate_key";
+/// Purpose of the encryption of the credentials of ACME accounts.
+pub const ACCOUNT_PURPOSE: &str = "acme_account";
+/// Purpose of the encryption of the keys of session tickets.
+pub const TICKET_KEY_PURPOSE: &str = "ticket_key";
 /// Period of [`OrderLimits::orders_per_3h`].
 pub const ORDERS_PERIOD: TimeDelta = TimeDelta::hours(3);
 /// Period of [`OrderLimits::certificates_per_domain_per_week`].

@@ -1,7 +1,7 @@
 //! Counters of a calendar month (UTC), exact under concurrency. An account without a row has used nothing.
 //!
-//! Automation runs are counted one by one. Events are too frequent for that: collectors lease blocks in advance and
-//! return the unused rest. A leased block counts as used, so the sum over all collectors never exceeds the limit. A
+//! Automation runs are counted as they are inserted. Events are too frequent for that: collectors lease blocks in
+//! advance and return the unused rest. A leased block counts as used, so the sum over all collectors never exceeds the limit. A
 //! collector that is killed loses the rest of its block.
 
 use chrono::{DateTime, NaiveDate, TimeDelta, Utc};
@@ -39,27 +39,73 @@ pub async fn find_monthly_usage(
     Ok(months.unwrap_or_default())
 }
 
-/// Counts one more run in the month of `now`, unless that exceeds `limit` (-1: unlimited). Returns whether it was
-/// counted. Returns an error if the account does not exist.
-pub async fn reserve_automation_run(
+/// Counts up to `wanted` more runs in the month of `now` within `limit` (-1: unlimited), and returns how many were
+/// counted. Counts none if the account does not exist.
+pub async fn reserve_automation_runs(
     conn: &mut Conn,
     account_id: Uuid,
     now: DateTime<Utc>,
+    wanted: i64,
     limit: i64,
-) -> Result<bool, Error> {
-    let taken = query_scalar!(
-        "insert into monthly_usage as m (account_id, month, automation_runs)
-         select $1::uuid, $2::date, 1 where $3::bigint = -1 or $3 >= 1
-         on conflict (account_id, month) do update set automation_runs = m.automation_runs + 1
-         where $3 = -1 or m.automation_runs < $3
-         returning account_id",
+) -> Result<i64, Error> {
+    if wanted <= 0 {
+        return Ok(0);
+    }
+    let month = month_of(now);
+    if let Some(granted) = reserve_runs(conn, account_id, month, wanted, limit).await? {
+        return Ok(granted);
+    }
+    begin_month(conn, account_id, month).await?;
+    Ok(reserve_runs(conn, account_id, month, wanted, limit).await?.unwrap_or_default())
+}
+
+/// Returns `None` if the month has no row yet.
+async fn reserve_runs(
+    conn: &mut Conn,
+    account_id: Uuid,
+    month: NaiveDate,
+    wanted: i64,
+    limit: i64,
+) -> Result<Option<i64>, Error> {
+    // The lock makes `before` see the latest of several concurrent reservations.
+    let granted = query_scalar!(
+        r#"with before as (
+             select automation_runs from monthly_usage where account_id = $1 and month = $2 for update
+           ), granted as (
+             select case when $4::bigint = -1 then $3::bigint
+                         else greatest(least($3, $4 - automation_runs), 0) end as count
+             from before
+           ), counted as (
+             update monthly_usage m set automation_runs = m.automation_runs + granted.count from granted
+             where m.account_id = $1 and m.month = $2 and granted.count > 0
+           )
+           select count as "count!" from granted"#,
         account_id,
-        month_of(now),
+        month,
+        wanted,
         limit,
     )
     .fetch_optional(conn)
     .await?;
-    Ok(taken.is_some())
+    Ok(granted)
+}
+
+/// Returns `count` runs of the month of `now` that were reserved and not started.
+pub async fn return_automation_runs(
+    conn: &mut Conn,
+    account_id: Uuid,
+    now: DateTime<Utc>,
+    count: i64,
+) -> Result<(), Error> {
+    query!(
+        "update monthly_usage set automation_runs = automation_runs - $3 where account_id = $1 and month = $2",
+        account_id,
+        month_of(now),
+        count,
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
 }
 
 /// Leases up to `want` events of `month` and returns how many were granted. The month's events never exceed `limit`

@@ -57,26 +57,36 @@ pub async fn lock_expired(conn: &mut Conn, account_id: Uuid, now: DateTime<Utc>)
     Ok(true)
 }
 
-/// Deletes up to `limit` rows of the kinds an account has without bound: deliveries first, then submissions. Returns
-/// how many; fewer than `limit` means that none are left.
+/// Deletes up to `limit` rows of the kinds an account has without bound: deliveries first, then submissions, then
+/// runs of automations, which no submission starts any more. Returns how many; fewer than `limit` means that none are left.
 pub async fn delete_bulk(conn: &mut Conn, account_id: Uuid, limit: i64) -> Result<i64, Error> {
+    let count =
+        |result: sqlx::postgres::PgQueryResult| i64::try_from(result.rows_affected()).unwrap_or(limit);
     let deliveries = query!(
         "delete from deliveries where id in (
              select d.id from webhooks w join deliveries d on d.webhook_id = w.id where w.account_id = $1 limit $2)",
         account_id,
         limit,
-    )
-    .execute(&mut *conn)
-    .await?;
-    let deleted = i64::try_from(deliveries.rows_affected()).unwrap_or(limit);
+    );
+    let mut deleted = count(deliveries.execute(&mut *conn).await?);
     let submissions = query!(
         "delete from submissions where id in (select id from submissions where account_id = $1 limit $2)",
         account_id,
         limit - deleted,
-    )
-    .execute(conn)
-    .await?;
-    Ok(deleted + i64::try_from(submissions.rows_affected()).unwrap_or(limit))
+    );
+    deleted += count(submissions.execute(&mut *conn).await?);
+    let runs = query!(
+        "with found as materialized (
+             select r.id from automations a join automation_runs r on r.automation_id = a.id
+             where a.account_id = $1 limit $2
+         ), held as materialized (
+             select r.id from automation_runs r join found using (id) order by r.id for update of r
+         )
+         delete from automation_runs r using held where r.id = held.id",
+        account_id,
+        limit - deleted,
+    );
+    Ok(deleted + count(runs.execute(conn).await?))
 }
 
 /// Keeps the names of the account's subdomains, present and former, from being assigned again until `kept_until`. Also

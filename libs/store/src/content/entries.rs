@@ -1,5 +1,7 @@
 //! Entries of pages. The page counts them, so that concurrent inserts can't exceed the limit.
 
+use std::collections::HashMap;
+
 use chrono::{DateTime, Utc};
 use contract::Change;
 use domain::entries::ENTRIES_MAX;
@@ -91,6 +93,78 @@ pub async fn insert_entry(
     .execute(conn)
     .await?;
     Ok(EntryOutcome::Stored(shown))
+}
+
+/// Inserts entries of many pages and accounts with one statement, each if its page is below its limit. Returns the results
+/// in the same order; `None` for an entry whose page is locked by another transaction, for which it does not wait. The
+/// caller must publish the changes of the pages.
+pub async fn insert_entries(
+    conn: &mut Conn,
+    entries: &[(Uuid, NewEntry)],
+) -> Result<Vec<Option<EntryOutcome>>, Error> {
+    // A locked row is read as it is now, not as of the statement's begin, so concurrent batches can't exceed the limit.
+    let stored = query!(
+        r#"with input as materialized (
+               select * from unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::jsonb[], $5::uuid[], $6::timestamptz[])
+                   with ordinality as i (id, account_id, page_id, data, submission_id, created_at, place)
+           ), locked as materialized (
+               select p.id, p.account_id, p.entry_count, p.subdomain_id, p.slug, p.path from pages p
+               where exists (select from input i where i.page_id = p.id and i.account_id = p.account_id)
+                 and p.entry_template is not null
+               for no key update skip locked
+           ), ranked as materialized (
+               select i.*, l.entry_count + row_number() over (partition by l.id order by i.place) as number
+               from input i join locked l on l.id = i.page_id and l.account_id = i.account_id
+           ), fitting as materialized (
+               select * from ranked where number <= $7
+           ), counted as (
+               update pages p set entry_count = p.entry_count + f.entries
+               from (select page_id, count(*)::integer as entries from fitting group by page_id) f
+               where p.id = f.page_id
+           ), inserted as (
+               insert into page_entries (id, account_id, page_id, data, submission_id, created_at)
+               select id, account_id, page_id, data, submission_id, created_at from fitting
+           )
+           select f.id as "id!", l.subdomain_id, l.slug, l.path from fitting f join locked l on l.id = f.page_id"#,
+        &column(entries, |entry| entry.id),
+        &entries.iter().map(|(account_id, _)| *account_id).collect::<Vec<_>>(),
+        &column(entries, |entry| entry.page_id),
+        &column(entries, |entry| &entry.data) as _,
+        &column(entries, |entry| entry.submission_id) as _,
+        &column(entries, |entry| entry.created_at),
+        i64::from(ENTRIES_MAX),
+    )
+    .fetch_all(&mut *conn)
+    .await?;
+    let mut stored: HashMap<Uuid, PageLocation> = stored
+        .into_iter()
+        .map(|row| (row.id, PageLocation { subdomain_id: row.subdomain_id, slug: row.slug, path: row.path }))
+        .collect();
+    let mut outcomes = Vec::with_capacity(entries.len());
+    for (account_id, entry) in entries {
+        outcomes.push(match stored.remove(&entry.id) {
+            Some(shown) => Some(EntryOutcome::Stored(shown)),
+            None => find_batch_rejection(conn, *account_id, entry.page_id).await?,
+        });
+    }
+    Ok(outcomes)
+}
+
+/// Returns why a batch did not store an entry; `None` if its page was locked.
+async fn find_batch_rejection(
+    conn: &mut Conn,
+    account_id: Uuid,
+    page_id: Uuid,
+) -> Result<Option<EntryOutcome>, Error> {
+    let rejection = find_rejection(conn, account_id, page_id).await?;
+    if rejection == EntryOutcome::Full && count_entries(conn, account_id, page_id).await? < ENTRIES_MAX {
+        return Ok(None);
+    }
+    Ok(Some(rejection))
+}
+
+fn column<'a, T>(entries: &'a [(Uuid, NewEntry)], field: impl Fn(&'a NewEntry) -> T) -> Vec<T> {
+    entries.iter().map(|(_, entry)| field(entry)).collect()
 }
 
 async fn find_rejection(conn: &mut Conn, account_id: Uuid, page_id: Uuid) -> Result<EntryOutcome, Error> {

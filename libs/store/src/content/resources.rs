@@ -100,6 +100,14 @@ pub async fn update_folder(
             to,
             from,
         ),
+        Resource::Automations => query!(
+            "update automations set folder_id = $3
+             where account_id = $1 and id = $2 and ($4::uuid is null or folder_id = $4)",
+            account_id,
+            id,
+            to,
+            from,
+        ),
         _ => return Ok(false),
     };
     Ok(moving.execute(conn).await?.rows_affected() > 0)

@@ -7,6 +7,7 @@ mod completions;
 mod events;
 mod log;
 mod manual_retry;
+mod messages;
 
 pub use claims::{Attempt, ClaimLimit, Lease, claim, list_due, release_attempts};
 pub use completions::{AttemptOutcome, complete_attempts};
@@ -14,3 +15,4 @@ pub(crate) use events::try_lock_listeners;
 pub use events::{Event, insert_deliveries, lock_listeners};
 pub use log::{Delivery, DeliveryFilter, find_delivery, list_deliveries};
 pub use manual_retry::{cancel_pending, insert_ping, retry_delivery, retry_failed};
+pub use messages::{Message, MessageOutcome, insert_message};

@@ -12,7 +12,7 @@ use uuid::Uuid;
 use super::read::{Form, find_form};
 use crate::accounts::read_plan;
 use crate::form_locks::lock_form_exclusive;
-use crate::{Conn, DELETION_TIMEOUT, Error};
+use crate::{Conn, DELETION_TIMEOUT, Error, automations};
 
 /// Inserts a form.
 pub async fn insert_form(conn: &mut Conn, account_id: Uuid, form: &Form) -> Result<(), Error> {
@@ -126,10 +126,11 @@ pub async fn update_form(
     Ok(())
 }
 
-/// Deletes a form with its submissions. Returns `false` if there is no such form.
+/// Deletes a form with its submissions and the runs of automations that they started. Returns `false` if there is no such form.
 pub async fn delete_form(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<bool, Error> {
     lock_form_exclusive(conn, id).await?;
     conn.allow_long_statements(DELETION_TIMEOUT).await?;
+    automations::delete_runs_of_form(conn, account_id, id).await?;
     let done =
         query!("delete from forms where account_id = $1 and id = $2", account_id, id).execute(conn).await?;
     Ok(done.rows_affected() > 0)

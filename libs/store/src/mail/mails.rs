@@ -22,17 +22,20 @@ pub enum Kind {
     DomainRecords,
     /// To the owner of a domain: its certificate ends soon because renewals fail.
     CertificateExpiring,
+    /// To the owner of an automation: its runs fail.
+    AutomationFailed,
 }
 
 impl Kind {
     /// Every kind.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 7] = [
         Self::Help,
         Self::Confirmation,
         Self::Submission,
         Self::WebhookOff,
         Self::DomainRecords,
         Self::CertificateExpiring,
+        Self::AutomationFailed,
     ];
 
     /// Returns the kind as stored.
@@ -44,6 +47,7 @@ impl Kind {
             Self::WebhookOff => "webhook_off",
             Self::DomainRecords => "domain_records",
             Self::CertificateExpiring => "certificate_expiring",
+            Self::AutomationFailed => "automation_failed",
         }
     }
 }

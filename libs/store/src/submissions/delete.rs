@@ -17,7 +17,7 @@ use crate::deliveries::{self, Event};
 use crate::entries::PageLocation;
 use crate::forms::{Form, find_form, lock_form};
 use crate::write_context::WriteContext;
-use crate::{Conn, Error, archives, outbox, usage};
+use crate::{Conn, Error, archives, automations, outbox, usage};
 
 /// The result of an erasure request.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -68,6 +68,9 @@ pub async fn delete_submissions_by_email(
     query!("delete from submissions where account_id = $1 and id = any($2)", account_id, &ids)
         .execute(&mut *conn)
         .await?;
+    // Runs hold copies of the answers. They are deleted after the submissions: deleting a submission waits for a run of
+    // it that is being inserted.
+    automations::delete_runs_of_submissions(conn, account_id, &ids).await?;
     let counted: Vec<&Match> = matches.iter().filter(|one| one.status != Status::Spam.as_str()).collect();
     let fewer = i64::try_from(counted.len()).unwrap_or(limit);
     update_count(conn, account_id, form_id, -fewer).await?;

@@ -1,4 +1,4 @@
-//! Effects of a submission in its own transaction: an entry of a page, deliveries, and a mail.
+//! Effects of a submission in its own transaction: an entry of a page, deliveries, a mail, and runs of automations.
 
 use contract::{Change, Job, Signal};
 use domain::entries;
@@ -7,6 +7,7 @@ use serde_json::Value;
 use sqlx::query;
 use uuid::Uuid;
 
+use crate::automations;
 use crate::deliveries::{self, Event};
 use crate::entries::{EntryOutcome, NewEntry, PageLocation, insert_entry};
 use crate::forms::Form;
@@ -40,6 +41,19 @@ pub(super) async fn apply_effects(
     }
     let mut signals = outbox::insert_orders(conn, &jobs, &changes, context.traceparent, context.now).await?;
     signals.extend(due);
+    let (depth, traceparent) = (context.depth, context.traceparent);
+    let starts = automations::insert_triggers(
+        conn,
+        account_id,
+        form.id,
+        data.submission_id,
+        depth,
+        traceparent,
+        context.now,
+    );
+    if starts.await? {
+        signals.push(Signal::TriggersDue);
+    }
     Ok(signals)
 }
 

@@ -1,6 +1,7 @@
 //! Inserts submissions of many visitors, of any forms, with one statement, one commit and one write to disk.
 //!
-//! Only [`is_plain`] forms are eligible: a submission of them consists of its row, its count and webhook deliveries. A
+//! Only [`is_plain`] forms are eligible: a submission of them consists of its row, its count, webhook deliveries and runs
+//! of automations. A
 //! statement for many must not wait for locks, or one form that is edited for a minute would block all others. It skips
 //! what is locked; the caller inserts skipped submissions one by one ([`super::insert_submission`]), which also returns
 //! the reason.
@@ -63,7 +64,7 @@ impl BatchSubmission {
             sent_at: context.now,
             event: event.map(|event| event.to_string()).unwrap_or_default(),
             delivery_ids: (0..*listeners).map(|_| (context.new_id)()).collect(),
-            traceparent: context.traceparent.filter(|_| is_told).map(str::to_owned),
+            traceparent: context.traceparent.map(str::to_owned),
             depth: depth::of_deliveries(context.depth),
         };
         batching::is_small(one.bytes()).then_some(one)
@@ -95,6 +96,8 @@ pub struct StoredBatch {
     pub ids: Vec<Uuid>,
     /// Webhooks with new deliveries.
     pub webhook_ids: Vec<Uuid>,
+    /// Whether submissions are to start automations.
+    pub has_triggers: bool,
 }
 
 /// Inserts the submissions of forms that are unchanged since the validation, open, and not being edited, with deliveries
@@ -133,6 +136,12 @@ pub async fn insert_batch(conn: &mut Conn, all: &[BatchSubmission]) -> Result<St
            ), held as materialized (
                select l.form_id, l.id, l.place from listening l join webhooks w on w.id = l.id and w.is_active
                for key share of w skip locked
+           ), starting as materialized (
+               select f.form_id, a.id from free f join automations a
+                   on a.account_id = f.account_id and a.trigger_form_id = f.form_id and a.is_enabled
+           ), started as materialized (
+               select s.form_id, a.id from starting s join automations a on a.id = s.id and a.is_enabled
+               for key share of a skip locked
            ), place as materialized (
                select input.* from input join free using (form_id, account_id)
                    join forms f on f.id = input.form_id and f.account_id = input.account_id
@@ -142,6 +151,9 @@ pub async fn insert_batch(conn: &mut Conn, all: &[BatchSubmission]) -> Result<St
                      select from listening l where l.form_id = input.form_id
                        and (not exists (select from held h where h.form_id = l.form_id and h.id = l.id)
                             or not exists (select from ordered o where o.submission_id = input.id and o.place = l.place)))
+                 and not exists (
+                     select from starting l where l.form_id = input.form_id
+                       and not exists (select from started h where h.form_id = l.form_id and h.id = l.id))
                for share of f skip locked for key share of a skip locked
            ), stored as (
                insert into submissions (id, account_id, form_id, payload, created_at, updated_at)
@@ -157,10 +169,17 @@ pub async fn insert_batch(conn: &mut Conn, all: &[BatchSubmission]) -> Result<St
                select o.id, h.id, p.account_id, p.id, $13, p.event::jsonb, now(), p.sent_at, p.traceparent,
                       p.depth
                from place p join held h using (form_id) join ordered o on o.submission_id = p.id and o.place = h.place
+           ), triggered as (
+               insert into automation_triggers (account_id, automation_id, submission_id, depth, traceparent,
+                                                created_at)
+               select p.account_id, s.id, p.id, p.depth - 1, p.traceparent, p.sent_at from place p join started s using (form_id)
+               order by p.id, s.id
            )
-           select id, null::uuid as webhook_id from stored
+           select id, null::uuid as webhook_id, false as "is_trigger!" from stored
            union all
-           select null, id from (select distinct id from held where form_id in (select form_id from place)) delivered"#,
+           select null, id, false from (select distinct id from held where form_id in (select form_id from place)) delivered
+           union all
+           select null, null, true where exists (select from place join started using (form_id))"#,
         &column(all, |one| one.id),
         &column(all, |one| one.account_id),
         &column(all, |one| one.form_id),
@@ -183,6 +202,7 @@ pub async fn insert_batch(conn: &mut Conn, all: &[BatchSubmission]) -> Result<St
     for row in rows {
         stored.ids.extend(row.id);
         stored.webhook_ids.extend(row.webhook_id);
+        stored.has_triggers |= row.is_trigger;
     }
     Ok(stored)
 }

@@ -22,6 +22,7 @@ pub use export::{CsvChunk, csv_column_names, export_submissions};
 pub use group_insert::{BatchSubmission, StoredBatch, insert_batch};
 pub use insert::{NewSubmission, SubmissionOutcome, insert_submission};
 pub use list::{SubmissionFilter, list_submissions};
+pub(crate) use read::SubmissionRow;
 pub use read::{Submission, find_id_by_external_id, find_submission};
 pub use results::get_results;
 pub use spam::delete_old_spam;

@@ -27,16 +27,16 @@ pub struct Submission {
 }
 
 /// A row of `submissions` as the queries of this module select it.
-pub(super) struct SubmissionRow {
-    pub(super) id: Uuid,
-    pub(super) form_id: Uuid,
-    pub(super) external_id: Option<String>,
-    pub(super) payload: Json<Answers>,
-    pub(super) status: String,
-    pub(super) spam_reasons: Vec<String>,
-    pub(super) entry_note: Option<String>,
-    pub(super) created_at: DateTime<Utc>,
-    pub(super) updated_at: DateTime<Utc>,
+pub(crate) struct SubmissionRow {
+    pub(crate) id: Uuid,
+    pub(crate) form_id: Uuid,
+    pub(crate) external_id: Option<String>,
+    pub(crate) payload: Json<Answers>,
+    pub(crate) status: String,
+    pub(crate) spam_reasons: Vec<String>,
+    pub(crate) entry_note: Option<String>,
+    pub(crate) created_at: DateTime<Utc>,
+    pub(crate) updated_at: DateTime<Utc>,
 }
 
 impl TryFrom<SubmissionRow> for Submission {

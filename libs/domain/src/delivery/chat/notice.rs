@@ -4,6 +4,7 @@ use chrono::{DateTime, Utc};
 use serde_json::{Map, Value};
 
 use super::fit::EMPTY;
+use crate::webhooks::AUTOMATION_MESSAGE;
 use crate::webhooks::field_mapping::map_fields;
 
 /// An event for display.
@@ -20,8 +21,15 @@ pub struct Notice {
 
 impl Notice {
     /// Parses the body of a delivery: `{type, timestamp, data: {formName, fields}}`. Missing members are omitted.
+    ///
+    /// Of the message of an automation, `{type, timestamp, data: {payload}}`, the members `title` and `text` (or `message`)
+    /// are the title and the sentence, the others are fields.
     pub fn read(event: &Value, mapping: Option<&Map<String, Value>>) -> Self {
+        let at = event["timestamp"].as_str().and_then(|at| at.parse().ok());
         let data = &event["data"];
+        if event["type"] == AUTOMATION_MESSAGE {
+            return Self { at, ..Self::of_message(&data["payload"], mapping) };
+        }
         let what = match event["type"].as_str().unwrap_or_default() {
             "submission.created" => "New submission",
             "submission.updated" => "Submission changed",
@@ -34,15 +42,25 @@ impl Notice {
             Some(form) => format!("{what}: {form}"),
             None => what.to_owned(),
         };
-        let fields = data["fields"].as_object().map(|fields| map_fields(fields, mapping));
-        let at = event["timestamp"].as_str().and_then(|at| at.parse().ok());
         let text = data["message"].as_str().map(str::to_owned);
-        let fields = fields.unwrap_or_default();
+        Self { title, at, text, fields: display_fields(data["fields"].as_object(), mapping) }
+    }
+
+    fn of_message(payload: &Value, mapping: Option<&Map<String, Value>>) -> Self {
+        let text_of = |name: &str| payload[name].as_str().filter(|text| !text.trim().is_empty());
+        let title = text_of("title");
+        let (text_name, text) = match (text_of("text"), text_of("message")) {
+            (Some(text), _) => ("text", Some(text)),
+            (None, message) => ("message", message),
+        };
+        let mut fields = payload.as_object().cloned().unwrap_or_default();
+        let shown = [title.map(|_| "title"), text.map(|_| text_name)];
+        fields.retain(|name, _| !shown.contains(&Some(name.as_str())));
         Self {
-            title,
-            at,
-            text,
-            fields: fields.iter().map(|(name, value)| (name.clone(), display(value))).collect(),
+            title: title.unwrap_or("Message from an automation").to_owned(),
+            at: None,
+            text: text.map(str::to_owned),
+            fields: display_fields(Some(&fields), mapping),
         }
     }
 
@@ -50,6 +68,15 @@ impl Notice {
     pub(super) fn when(&self) -> String {
         self.at.map(|at| at.format("%Y-%m-%d %H:%M UTC").to_string()).unwrap_or_default()
     }
+}
+
+/// Returns names, as the webhook maps them, and answers.
+fn display_fields(
+    fields: Option<&Map<String, Value>>,
+    mapping: Option<&Map<String, Value>>,
+) -> Vec<(String, String)> {
+    let mapped = fields.map(|fields| map_fields(fields, mapping)).unwrap_or_default();
+    mapped.iter().map(|(name, value)| (name.clone(), display(value))).collect()
 }
 
 /// Formats an answer for display.
@@ -88,6 +115,28 @@ mod tests {
         );
         let displayed: Vec<_> = notice.fields.iter().map(|(name, value)| format!("{name}={value}")).collect();
         assert_eq!(displayed, ["E-mail=a@b.co", "news=yes", "sizes=S, M", "n=1.5", "none=–", "blank=–"]);
+    }
+
+    #[test]
+    fn the_message_of_an_automation_has_its_title_its_text_and_fields() {
+        let read = |payload: Value| {
+            let event = json!({"type": "automation.message", "timestamp": "2026-11-21T09:05:07Z",
+                               "data": {"automationId": "a", "runId": "r", "payload": payload}});
+            Notice::read(&event, json!({"email": "E-mail"}).as_object())
+        };
+        let notice =
+            read(json!({"title": "New lead", "text": "From the form", "email": "a@b.co", "n": {"x": 1}}));
+        assert_eq!((notice.title.as_str(), notice.text.as_deref()), ("New lead", Some("From the form")));
+        assert_eq!(notice.when(), "2026-11-21 09:05 UTC");
+        let fields: Vec<_> = notice.fields.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        assert_eq!(fields, ["E-mail=a@b.co", "n={\"x\":1}"]);
+        let plain = read(json!({"message": "Down", "text": " ", "title": 5}));
+        assert_eq!(
+            (plain.title.as_str(), plain.text.as_deref()),
+            ("Message from an automation", Some("Down"))
+        );
+        assert_eq!(plain.fields.len(), 2);
+        assert_eq!(read(json!({})).fields, []);
     }
 
     #[test]

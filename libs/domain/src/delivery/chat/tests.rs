@@ -164,6 +164,19 @@ fn an_event_without_answers_has_its_sentence_on_every_platform() {
 }
 
 #[test]
+fn the_message_of_an_automation_is_complete_on_every_platform() {
+    let event = json!({"type": "automation.message", "timestamp": "2026-11-21T00:00:00Z",
+                       "data": {"payload": {"title": "New lead", "text": "Call them.", "phone": "123"}}});
+    for template in CHATS {
+        let body = written(template, &event);
+        for text in ["New lead", "Call them.", "phone", "123"] {
+            assert!(body.to_string().contains(text), "{template:?}: {body}");
+        }
+        assert_eq!(faults(template, &body), Vec::<String>::new());
+    }
+}
+
+#[test]
 fn a_platforms_url_is_completed_and_others_are_unchanged() {
     let given = |template, url: &str| request_url(template, url.to_owned());
     let hook = "https://discord.com/api/webhooks/1/t";

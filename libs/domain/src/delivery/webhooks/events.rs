@@ -9,6 +9,9 @@ pub const EVENT_PATTERN: &str =
 /// Maximum number of events of one webhook: all of them, and `*`.
 pub const EVENTS_MAX: usize = EVENTS.len() + 1;
 
+/// The event of a message that an automation sends. It goes to the webhook that the automation names, so no webhook
+/// subscribes to it.
+pub const AUTOMATION_MESSAGE: &str = "automation.message";
 /// The event of a form that has closed.
 pub const FORM_CLOSED: &str = EVENTS[3];
 /// The event of a test requested by the owner. It is tried once.

@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value};
 
+use super::events::AUTOMATION_MESSAGE;
 use super::field_mapping::map_fields;
 use super::signature::sign;
 use super::template::Template;
@@ -73,7 +74,8 @@ fn body(delivery: &Delivery<'_>) -> Result<Vec<u8>, serde_json::Error> {
         return serde_json::to_vec(&message);
     }
     let mut event = (*event).clone();
-    if let Some(Value::Object(fields)) = event.pointer_mut("/data/fields") {
+    let named = if event["type"] == AUTOMATION_MESSAGE { "/data/payload" } else { "/data/fields" };
+    if let Some(Value::Object(fields)) = event.pointer_mut(named) {
         *fields = map_fields(fields, *field_mapping);
     }
     serde_json::to_vec(&event)

@@ -1,0 +1,3 @@
+//! What follows from effects of automations. The effects themselves are tested beside their code.
+
+mod messages;

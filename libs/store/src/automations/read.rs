@@ -1,0 +1,184 @@
+//! Reads automations.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use chrono::{DateTime, Utc};
+use domain::plans::Plan;
+use domain::restrictions::Restrictions;
+use domain::scopes::ScopeSet;
+use futures::TryStreamExt;
+use sqlx::types::Json;
+use sqlx::{query, query_scalar};
+use uuid::Uuid;
+
+use crate::accounts::read_plan;
+use crate::credentials::{read_restrictions, read_scopes};
+use crate::list_filter::collect_page;
+use crate::{Conn, Error, ListFilter, ListPage};
+
+/// What the key that last saved an automation was allowed to do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Authority {
+    pub scopes: ScopeSet,
+    pub restrictions: Restrictions,
+}
+
+/// Counts of the runs of an automation, without test runs.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Statistics {
+    pub runs: i64,
+    pub failures: i64,
+    /// Failures since the last success.
+    pub consecutive_failures: i32,
+    pub last_run_at: Option<DateTime<Utc>>,
+    /// Reason of the last failure.
+    pub last_error: Option<String>,
+}
+
+/// An automation as its owner sees it, with its variables still encrypted.
+#[derive(Debug, Clone)]
+pub struct Automation {
+    pub id: Uuid,
+    pub folder_id: Option<Uuid>,
+    pub slug: String,
+    pub name: String,
+    pub description: Option<String>,
+    pub is_enabled: bool,
+    /// Canonical JSON.
+    pub definition: String,
+    pub env_names: Vec<String>,
+    /// Null if there are no variables.
+    pub sealed_env: Option<Vec<u8>>,
+    pub authority: Authority,
+    pub next_fire_at: Option<DateTime<Utc>>,
+    pub statistics: Statistics,
+    pub created_at: DateTime<Utc>,
+    pub updated_at: DateTime<Utc>,
+}
+
+/// Returns an automation of the account.
+pub async fn find_automation(
+    conn: &mut Conn,
+    account_id: Uuid,
+    id: Uuid,
+) -> Result<Option<Automation>, Error> {
+    let filter = ListFilter { ids: Some(vec![id]), limit: 1, ..ListFilter::default() };
+    Ok(list_automations(conn, account_id, &filter).await?.rows.pop())
+}
+
+/// Returns a page of the account's automations, oldest first.
+pub async fn list_automations(
+    conn: &mut Conn,
+    account_id: Uuid,
+    filter: &ListFilter,
+) -> Result<ListPage<Automation>, Error> {
+    let rows = query!(
+        r#"select a.id, a.folder_id, a.slug, a.name, a.description, a.is_enabled, d.definition, a.env_names, a.sealed_env,
+                  a.scopes, a.scope_folder_id,
+                  a.resource_ids as "resource_ids: Json<BTreeMap<String, BTreeSet<Uuid>>>",
+                  a.next_fire_at, a.created_at, a.updated_at, coalesce(s.runs, 0) as "runs!",
+                  coalesce(s.failures, 0) as "failures!", coalesce(s.consecutive_failures, 0) as "consecutive_failures!",
+                  s.last_run_at as "last_run_at?", s.last_error as "last_error?"
+           from automations a
+           join automation_definitions d on d.account_id = a.account_id and d.hash = a.definition_hash
+           left join automation_statistics s on s.automation_id = a.id
+           where a.account_id = $1 and ($2::uuid is null or a.folder_id = $2) and ($3::uuid[] is null or a.id = any($3))
+             and ($4::timestamptz is null or (a.created_at, a.id) > ($4, $5))
+           order by a.created_at, a.id limit $6::bigint + 1"#,
+        account_id,
+        filter.folder_id,
+        filter.ids.as_deref(),
+        filter.after.map(|after| after.created_at),
+        filter.after.map(|after| after.id),
+        filter.limit,
+    )
+    .fetch(conn)
+    .map_err(Error::from)
+    .and_then(async |row| {
+        Ok(Automation {
+            id: row.id,
+            folder_id: row.folder_id,
+            slug: row.slug,
+            name: row.name,
+            description: row.description,
+            is_enabled: row.is_enabled,
+            definition: row.definition,
+            env_names: row.env_names,
+            sealed_env: row.sealed_env,
+            authority: Authority {
+                scopes: read_scopes(&row.scopes)?,
+                restrictions: read_restrictions(row.scope_folder_id, row.resource_ids.0)?,
+            },
+            next_fire_at: row.next_fire_at,
+            statistics: Statistics {
+                runs: row.runs,
+                failures: row.failures,
+                consecutive_failures: row.consecutive_failures,
+                last_run_at: row.last_run_at,
+                last_error: row.last_error,
+            },
+            created_at: row.created_at,
+            updated_at: row.updated_at,
+        })
+    });
+    collect_page(rows, filter.limit, |row: &Automation| row.definition.len()).await
+}
+
+/// An automation as callers of its trigger URL reach it.
+#[derive(Debug, Clone)]
+pub struct HttpAutomation {
+    pub account_id: Uuid,
+    pub plan: Plan,
+    /// Whether its account is suspended.
+    pub is_suspended: bool,
+    pub slug: String,
+    pub is_enabled: bool,
+    pub definition_hash: Vec<u8>,
+    /// Canonical JSON.
+    pub definition: String,
+    pub sealed_env: Option<Vec<u8>>,
+}
+
+/// Returns the automation behind a trigger URL. Takes no account, because its callers have none.
+pub async fn find_http_automation(conn: &mut Conn, id: Uuid) -> Result<Option<HttpAutomation>, Error> {
+    let row = query!(
+        r#"select a.account_id, o.plan, o.suspended_at is not null as "is_suspended!", a.slug, a.is_enabled,
+                  a.definition_hash, d.definition, a.sealed_env
+           from automations a
+           join accounts o on o.id = a.account_id
+           join automation_definitions d on d.account_id = a.account_id and d.hash = a.definition_hash
+           where a.id = $1 and a.trigger_type = 'http'"#,
+        id,
+    )
+    .fetch_optional(conn)
+    .await?;
+    row.map(|row| {
+        Ok(HttpAutomation {
+            account_id: row.account_id,
+            plan: read_plan(&row.plan)?,
+            is_suspended: row.is_suspended,
+            slug: row.slug,
+            is_enabled: row.is_enabled,
+            definition_hash: row.definition_hash,
+            definition: row.definition,
+            sealed_env: row.sealed_env,
+        })
+    })
+    .transpose()
+}
+
+/// Returns a stored version of a definition as canonical JSON.
+pub async fn find_definition(
+    conn: &mut Conn,
+    account_id: Uuid,
+    hash: &[u8],
+) -> Result<Option<String>, Error> {
+    let definition = query_scalar!(
+        "select definition from automation_definitions where account_id = $1 and hash = $2",
+        account_id,
+        hash,
+    )
+    .fetch_optional(conn)
+    .await?;
+    Ok(definition)
+}
