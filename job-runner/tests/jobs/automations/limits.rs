@@ -89,8 +89,10 @@ async fn ended_runs_are_deleted_after_the_retention_of_their_plan() {
     running.stop().await;
     account.change(&format!(
         "update automation_runs set status = 'waiting', due_at = now() + interval '1 day' where id = '{waiting}';
+         update automation_runs set finished_at = '{}' where id = '{old}';
          insert into automation_definitions (account_id, hash, definition, created_at)
-         select account_id, '\\x01', definition, now() - interval '2 hours' from automation_definitions limit 1"
+         select account_id, '\\x01', definition, now() - interval '2 hours' from automation_definitions limit 1",
+        (kept - TimeDelta::hours(1)).to_rfc3339(),
     ))
     .await;
     let _running = account.run(&["automations.cleanup_interval=20ms"]).await;
