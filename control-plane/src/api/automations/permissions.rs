@@ -124,7 +124,7 @@ async fn check_visible<S>(
         let places = store::resources::list_resource_folders(conn, call.account_id, kind, &ids).await?;
         let is_allowed =
             |place: &ResourceFolder| call.restrictions().allows(kind, place.id, place.folder_id).is_ok();
-        // Of a deleted resource, nobody knows whether the caller was restricted from it.
+        // A deleted resource has no folder any more, so a restricted caller is refused.
         if places.len() != ids.len() || !places.iter().all(is_allowed) {
             let detail = "this automation uses resources that this API key is restricted from or that are deleted, and its runs hold their data";
             return Err(Problem::new(Code::InsufficientScope, detail));
