@@ -252,7 +252,7 @@ fn no_changed_definition_panics_and_each_error_names_its_path() {
             assert!(is_path || changed.get(&error.field).is_some(), "{}: {changed}", error.field);
         }
     }
-    assert!(accepted > 0, "no change is accepted");
+    assert!(accepted > 50, "only {accepted} changes of 10,000 are accepted");
 }
 
 #[test]
