@@ -8,7 +8,7 @@ A complete system with each service as a process, Postgres with fsync, Redis wit
 wrk uses too. Each automation has three steps: a condition, in it a `set`, and a `create_entry`. A page holds at most 500
 entries, so there are many pages with an automation each. The runs are started by requests to trigger URLs and by submissions
 of forms: at 50 per second, then as fast as they are accepted. Then runs are due that were inserted before: a tenth first, to see
-whether memory grows with the backlog. Last, steps without I/O are timed in one process. Writes tests/bench/automations.md.
+whether memory grows with the backlog. Steps without I/O and hostile inputs are timed in one process. Writes tests/bench/automations.md.
 
 Exits with 1 if a bar is missed, or if a run that was accepted is not there.
 """
@@ -214,12 +214,19 @@ def measure(stack, arguments, folder):
     return rows
 
 
-def step_costs():
-    """The table that the crate's example prints."""
-    command = ["cargo", "run", "--quiet", "--release", "--locked", "-p", "automation", "--example", "step_cost"]
+def example(name):
+    """The table that an example of the crate `automation` prints."""
+    command = ["cargo", "run", "--quiet", "--release", "--locked", "-p", "automation", "--example", name]
     if fixture.PROFILE == "dev":
         command.remove("--release")
     return subprocess.run(command, check=True, capture_output=True, text=True, cwd=fixture.ROOT, env=os.environ | {"SQLX_OFFLINE": "true"}).stdout
+
+
+def slowest_inputs(hostile, count=20):
+    """The rows of the inputs that take longest, and the line about all."""
+    head, line, *rows = [one for one in hostile.splitlines() if one.startswith("|")]
+    rows.sort(key=lambda row: -float(row.split("|")[-2]))
+    return "\n".join([head, line, *rows[:count]]), hostile.strip().splitlines()[-1]
 
 
 def judge(rows, costs, arguments):
@@ -246,7 +253,7 @@ def judge(rows, costs, arguments):
     ]
 
 
-def table(rows, costs, verdicts, arguments):
+def table(rows, costs, hostile, verdicts, arguments):
     def line(row):
         cpu = " · ".join(f"{row['cpu'][part]:.2f}" for part in row["cpu"])
         answer = f"{row['answer_p50']:.1f} / {row['answer_p99']:.1f}" if "answer_p50" in row else ""
@@ -254,6 +261,7 @@ def table(rows, costs, verdicts, arguments):
                 f" {row['rss']:.0f} MB | {cpu} | {row['failed']} |")
 
     parts = " · ".join(rows[0]["cpu"])
+    inputs, summary = slowest_inputs(hostile)
     lines = "\n".join(line(row) for row in rows)
     bars = "\n".join(f"| {what} | {figure} | {bar} | {'yes' if met else '**no**'} |" for what, figure, bar, met in verdicts)
     return f"""# Runs of automations
@@ -275,7 +283,12 @@ At saturation the time to the end is that of the queue: wrk sends more than is e
 
 Steps without I/O, in one process (`cargo run -p automation --release --example step_cost`):
 
-{costs}"""
+{costs}
+Hostile inputs, one evaluation each, the slowest first (`--example hostile_table` prints all). {summary}
+Allowed are 20,000 operations and 16 MB.
+
+{inputs}
+"""
 
 
 def main():
@@ -284,12 +297,12 @@ def main():
     for name, default in [("seconds", 10), ("backlog", 100_000), ("rounds", 3), ("pages", 250)]:
         parser.add_argument(f"--{name}", type=int, default=default)
     arguments = parser.parse_args()
-    costs = step_costs()
+    costs, hostile = example("step_cost"), example("hostile_table")
     settings = ["automations.max_requests_per_minute=0"]
     with tempfile.TemporaryDirectory() as folder, fixture.system(*settings, program=arguments.program) as stack:
         rows = measure(stack, arguments, folder)
     verdicts = judge(rows, costs, arguments)
-    text = table(rows, costs, verdicts, arguments)
+    text = table(rows, costs, hostile, verdicts, arguments)
     (HERE / "automations.md").write_text(text)
     print(text)
     if not all(met for *_, met in verdicts):

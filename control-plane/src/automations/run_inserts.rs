@@ -79,7 +79,9 @@ impl RunInserts {
             };
             loop {
                 let Some(batch) = self.queue().next_batch() else { return conn.release() };
-                if !self.write(&mut conn, batch).await {
+                let is_usable = self.write(&mut conn, batch.runs).await;
+                self.queue().finish(&batch.account_ids);
+                if !is_usable {
                     break;
                 }
             }

@@ -1,7 +1,7 @@
 //! The queue of runs that wait for their insertion.
 
 use std::collections::hash_map::Entry;
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 
 use tokio::time::Instant;
 use uuid::Uuid;
@@ -36,6 +36,16 @@ pub(super) struct RunQueue {
     queued: Queued,
     by_account: HashMap<Uuid, Queued>,
     writers: usize,
+    /// Accounts of the batches that are being written. All runs of an account change its counter of the month, so a
+    /// second writer would only wait for the first one's commit: what arrives meanwhile is left for the next batch.
+    writing: HashSet<Uuid>,
+}
+
+/// The runs of one transaction, their accounts in order.
+pub(super) struct Batch {
+    pub(super) runs: Vec<PendingRun>,
+    /// To be passed to [`RunQueue::finish`].
+    pub(super) account_ids: Vec<Uuid>,
 }
 
 impl RunQueue {
@@ -54,10 +64,11 @@ impl RunQueue {
             let detail = "too many runs wait to be stored; nothing was changed";
             return Err(Problem::new(Code::Unavailable, detail).retry_after(1));
         }
+        // The writer of a batch with its account takes it next.
+        let needs_writer = self.writers < WRITERS && !self.writing.contains(&pending.requested.account_id);
+        self.writers += usize::from(needs_writer);
         self.count(&pending);
         self.runs.push_back(pending);
-        let needs_writer = self.writers < WRITERS;
-        self.writers += usize::from(needs_writer);
         Ok(needs_writer)
     }
 
@@ -70,35 +81,50 @@ impl RunQueue {
         }
     }
 
-    /// Removes the next batch, without runs of requests that have ended, the accounts in order. `None` if the queue is
-    /// empty, and the writer has to end.
-    pub(super) fn next_batch(&mut self) -> Option<Vec<PendingRun>> {
-        let (mut batch, mut bytes) = (Vec::new(), 0);
-        while let Some(next) = self.runs.front() {
+    /// Removes the next batch, without runs of requests that have ended and of accounts that another writer is writing.
+    /// `None` if there is nothing else: the writer has to end.
+    pub(super) fn next_batch(&mut self) -> Option<Batch> {
+        let (mut runs, mut bytes, mut skipped) = (Vec::new(), 0, Vec::new());
+        while let Some(next) = self.runs.pop_front() {
+            if self.writing.contains(&next.requested.account_id) {
+                skipped.push(next);
+                continue;
+            }
             let size = next.bytes();
-            let is_full = batch.len() == MAX_BATCH_RUNS || bytes + size > MAX_BATCH_BYTES || next.is_alone;
-            if is_full && !batch.is_empty() {
+            let is_full = runs.len() == MAX_BATCH_RUNS || bytes + size > MAX_BATCH_BYTES || next.is_alone;
+            if is_full && !runs.is_empty() {
+                self.runs.push_front(next);
                 break;
             }
-            let Some(pending) = self.runs.pop_front() else { break };
-            self.uncount(&pending);
-            if pending.request.is_closed() {
+            self.uncount(&next);
+            if next.request.is_closed() {
                 continue;
             }
             bytes += size;
-            let is_alone = pending.is_alone;
-            batch.push(pending);
+            let is_alone = next.is_alone;
+            runs.push(next);
             if is_alone {
                 break;
             }
         }
-        if batch.is_empty() {
+        skipped.into_iter().rev().for_each(|pending| self.runs.push_front(pending));
+        if runs.is_empty() {
             self.writers -= 1;
             return None;
         }
-        // One order of locks on accounts, so that two writers can't deadlock.
-        batch.sort_by_key(|pending| pending.requested.account_id);
-        Some(batch)
+        // The runs of an account follow each other, to be inserted by one statement.
+        runs.sort_by_key(|pending| pending.requested.account_id);
+        let mut account_ids: Vec<Uuid> = runs.iter().map(|pending| pending.requested.account_id).collect();
+        account_ids.dedup();
+        self.writing.extend(&account_ids);
+        Some(Batch { runs, account_ids })
+    }
+
+    /// Ends the writing of a batch, whatever its outcome.
+    pub(super) fn finish(&mut self, account_ids: &[Uuid]) {
+        account_ids.iter().for_each(|account_id| {
+            self.writing.remove(account_id);
+        });
     }
 
     /// Fails the runs that were queued before a writer began to wait for a connection, which it did not get. Returns
@@ -162,8 +188,15 @@ mod tests {
         PendingRun::new(RequestedRun { account_id: Uuid::from_u128(account), runs_limit: -1, run, bytes })
     }
 
-    fn accounts(batch: &[PendingRun]) -> Vec<u128> {
-        batch.iter().map(|pending| pending.requested.account_id.as_u128()).collect()
+    /// Takes the next batch as if it was written at once.
+    fn written(queue: &mut RunQueue) -> Option<Vec<PendingRun>> {
+        let batch = queue.next_batch()?;
+        queue.finish(&batch.account_ids);
+        Some(batch.runs)
+    }
+
+    fn accounts(runs: &[PendingRun]) -> Vec<u128> {
+        runs.iter().map(|pending| pending.requested.account_id.as_u128()).collect()
     }
 
     #[test]
@@ -174,14 +207,37 @@ mod tests {
         let starts: Vec<bool> = runs.into_iter().map(|run| queue.push(run).unwrap()).collect();
         assert_eq!(starts, [true, true, false, false], "two writers");
         drop(results.remove(2));
-        let batch = queue.next_batch().unwrap();
+        let batch = written(&mut queue).unwrap();
         assert_eq!(accounts(&batch), [1, 1, 3]);
         assert!(queue.next_batch().is_none());
         queue.push_back_alone(batch);
         let alone: Vec<Vec<u128>> =
-            std::iter::from_fn(|| queue.next_batch().map(|batch| accounts(&batch))).take(3).collect();
+            std::iter::from_fn(|| written(&mut queue).map(|runs| accounts(&runs))).take(3).collect();
         assert_eq!(alone, [[1], [1], [3]]);
         assert_eq!((queue.queued, queue.runs.len(), queue.by_account.len()), (Queued::default(), 0, 0));
+    }
+
+    #[test]
+    fn the_runs_of_an_account_are_written_by_one_writer_at_a_time() {
+        let mut queue = RunQueue::default();
+        let mut results = Vec::new();
+        let mut push = |queue: &mut RunQueue, account| {
+            let (run, result) = pending(account, 1);
+            results.push(result);
+            queue.push(run).unwrap()
+        };
+        assert!(push(&mut queue, 1));
+        let first = queue.next_batch().unwrap();
+        assert!(!push(&mut queue, 1), "the first writer takes it next");
+        assert!(push(&mut queue, 2));
+        assert!(!push(&mut queue, 1));
+        let second = queue.next_batch().unwrap();
+        assert_eq!((accounts(&first.runs), accounts(&second.runs)), (vec![1], vec![2]));
+        queue.finish(&second.account_ids);
+        assert!(queue.next_batch().is_none(), "the second writer has nothing to do");
+        queue.finish(&first.account_ids);
+        assert_eq!(accounts(&queue.next_batch().unwrap().runs), [1, 1]);
+        assert_eq!((queue.queued, queue.runs.len()), (Queued::default(), 0));
     }
 
     #[test]
@@ -205,7 +261,7 @@ mod tests {
             results.push(result);
         }
         assert!(queue.push(pending(1, 10).0).is_err());
-        assert_eq!(queue.next_batch().unwrap().len(), MAX_BATCH_RUNS);
+        assert_eq!(queue.next_batch().unwrap().runs.len(), MAX_BATCH_RUNS);
     }
 
     #[test]
@@ -220,7 +276,7 @@ mod tests {
             assert!(expected.contains(&results.len()), "{}", results.len());
             let (other, _result) = pending(2, bytes);
             assert!(queue.push(other).is_ok());
-            while queue.next_batch().is_some() && !queue.runs.is_empty() {}
+            while written(&mut queue).is_some() && !queue.runs.is_empty() {}
             assert_eq!((queue.queued, queue.by_account.len()), (Queued::default(), 0));
             assert!(queue.push(pending(1, bytes).0).is_ok());
         }

@@ -104,10 +104,10 @@ async fn a_request_whose_client_has_gone_starts_no_run_later() {
     assert_eq!(owner.trigger(url, &json!(0)).await.status, 202, "the month has a row from now on");
     sqlx::query(locked).execute(&mut *lock).await.unwrap();
     {
-        // Two writers take a batch each and wait; the third request is only queued.
-        let mut waiting = Box::pin(join_all((0..2).map(|at| async move { at }).map(|at| {
+        // A writer waits with a batch of the account. Requests that arrive meanwhile are queued for the next one.
+        let mut waiting = Box::pin(join_all((0..2).map(|at| {
             let owner = &owner;
-            async move { owner.trigger(url, &json!(at.await)).await }
+            async move { owner.trigger(url, &json!(at)).await }
         })));
         tokio::select! {
             _ = &mut waiting => panic!("answered while the counter was locked"),
