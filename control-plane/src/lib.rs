@@ -18,7 +18,6 @@ mod exports;
 mod idempotency;
 mod initial_subdomain;
 mod large_bodies;
-mod master_keys;
 mod query_admission;
 mod rate_limit;
 
@@ -27,7 +26,8 @@ mod uploads;
 
 use anyhow::Context;
 use axum::Router;
-use service::{Lifecycle, Listeners, Readiness, Rounds, Shutdown};
+use service::{Lifecycle, Listeners, Readiness, Rounds, Shutdown, master_keys};
+use store::resealing::report_unreadable;
 
 pub use app::App;
 pub use config::{Config, DEFAULTS};
@@ -46,7 +46,8 @@ pub async fn run(config: Config, listeners: Listeners, shutdown: Shutdown) -> an
     lifecycle.spawn("postgres check", app.clone().watch_postgres(check, rounds, shutdown.clone()));
     let keys_check = readiness.register_store("master_keys");
     let keys_rounds = Rounds::new(&readiness, "master key check", master_keys::INTERVAL);
-    let watching = master_keys::watch(app.clone(), keys_check, keys_rounds, shutdown.clone());
+    let find_unreadable = async move || report_unreadable(&app.db, &app.master_key).await;
+    let watching = master_keys::watch(keys_check, keys_rounds, shutdown.clone(), find_unreadable);
     lifecycle.spawn("master key check", watching);
     lifecycle.spawn_last("ops", service::ops::serve(listeners.ops, readiness, lifecycle.drained()));
     lifecycle.run(config::GRACE).await?;

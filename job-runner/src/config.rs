@@ -140,6 +140,7 @@ pub(crate) struct Automations {
     pub(crate) batch_window: Duration,
     pub(crate) max_concurrent: u32,
     pub(crate) max_concurrent_per_account: u32,
+    pub(crate) max_concurrent_heavy_per_account: usize,
     #[serde(with = "service::config::duration")]
     pub(crate) lease_ttl: Duration,
     #[serde(with = "service::config::duration")]

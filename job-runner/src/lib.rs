@@ -14,10 +14,10 @@ mod domain_checks;
 mod due_ids;
 mod jobs;
 mod mail;
-mod master_keys;
 mod own_addresses;
 mod periodic;
 mod relay;
+mod signalled_polls;
 mod state;
 
 use std::sync::Arc;
@@ -28,8 +28,9 @@ use domain::addresses::Addresses;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use periodic::{expiry, form_closing, publishing, retention, sweep};
-use service::{Lifecycle, Listeners, Readiness, Rounds, Shutdown};
+use service::{Lifecycle, Listeners, Readiness, Rounds, Shutdown, master_keys};
 use state::JobState;
+use store::resealing::report_unreadable;
 use tokio::sync::watch;
 
 pub use config::{Config, DEFAULTS};
@@ -51,7 +52,8 @@ pub async fn run(config: Config, listeners: Listeners, shutdown: Shutdown) -> an
     }
     let keys_check = readiness.register_store("master_keys");
     let keys_rounds = rounds("master_key_check", master_keys::INTERVAL);
-    let watching = master_keys::watch(state.clone(), keys_check, keys_rounds, shutdown.clone());
+    let find_unreadable = async move || report_unreadable(&state.db, &state.master_key).await;
+    let watching = master_keys::watch(keys_check, keys_rounds, shutdown.clone(), find_unreadable);
     lifecycle.spawn("master_key_check", watching);
     let fallback =
         axum::Router::new().fallback(async || "the job-runner serves no requests; see its ops port\n");

@@ -5,13 +5,12 @@
 
 use std::time::Duration;
 
-use cache::BusEvent;
 use contract::Signal;
-use futures::{FutureExt, StreamExt};
 use queue::Task;
-use service::{Rounds, Shutdown, ticks};
+use service::{Rounds, Shutdown};
 use store::outbox;
 
+use crate::signalled_polls::SignalledPolls;
 use crate::state::JobState;
 
 /// Rows relayed by one transaction.
@@ -25,24 +24,13 @@ pub(crate) async fn run(
     rounds: Rounds,
     shutdown: Shutdown,
 ) -> anyhow::Result<()> {
-    let mut events = std::pin::pin!(state.bus.subscribe());
-    let mut ticks = ticks(poll_interval);
-    loop {
-        tokio::select! {
-            () = shutdown.requested() => return Ok(()),
-            _ = ticks.tick() => {}
-            Some(event) = events.next() => {
-                if !matches!(event, BusEvent::Message(Signal::OutboxFilled) | BusEvent::Lagged) {
-                    continue;
-                }
-                // A burst of signals causes one poll.
-                while let Some(Some(_)) = events.next().now_or_never() {}
-            }
-        }
+    let mut polls = SignalledPolls::new(&state, poll_interval, Signal::OutboxFilled);
+    while polls.next(&shutdown).await.is_some() {
         if let Err(error) = rounds.watch(relay_due(&state, &rounds)).await {
             tracing::warn!(error = format!("{error:#}"), "relaying the outbox failed and is retried");
         }
     }
+    Ok(())
 }
 
 /// Relays until no due row is left or the queue is full.

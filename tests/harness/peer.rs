@@ -47,18 +47,26 @@ pub struct Answer {
     pub body: Value,
     /// Time until the peer answers.
     pub delay: Duration,
+    /// How many requests must have been in flight at the same time before the peer answers.
+    pub in_flight: usize,
 }
 
 impl Answer {
     /// An immediate answer.
     pub fn new(status: u16, body: impl Into<Value>) -> Self {
-        Self { status, body: body.into(), delay: Duration::ZERO }
+        Self { status, body: body.into(), delay: Duration::ZERO, in_flight: 0 }
     }
 
     /// The same answer, sent later.
     #[must_use]
     pub fn after(self, delay: Duration) -> Self {
         Self { delay, ..self }
+    }
+
+    /// The same answer, sent once this many requests to the path have been in flight at the same time.
+    #[must_use]
+    pub fn once_in_flight(self, in_flight: usize) -> Self {
+        Self { in_flight, ..self }
     }
 }
 
@@ -159,9 +167,9 @@ async fn receive(
         (answer, Running { shared: Arc::clone(&shared), path: path.clone() })
     };
     let Some(answer) = answer else { return std::future::pending().await };
-    if !answer.delay.is_zero() {
-        #[expect(clippy::disallowed_methods, reason = "the pause is the server's, no test waits for it")]
-        tokio::time::sleep(answer.delay).await;
+    pause(answer.delay).await;
+    while lock(&shared).get(&running.path).is_some_and(|scripted| scripted.most_running < answer.in_flight) {
+        pause(Duration::from_millis(5)).await;
     }
     drop(running);
     let status = StatusCode::from_u16(answer.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
@@ -169,6 +177,11 @@ async fn receive(
         Value::String(text) => (status, text).into_response(),
         body => (status, [("content-type", "application/json")], body.to_string()).into_response(),
     }
+}
+
+#[expect(clippy::disallowed_methods, reason = "the pause is the server's, no test waits for it")]
+async fn pause(time: Duration) {
+    tokio::time::sleep(time).await;
 }
 
 fn is_below(path: &str, scripted: &str) -> bool {

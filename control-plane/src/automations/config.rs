@@ -8,7 +8,7 @@ use serde::Deserialize;
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Automations {
-    /// Requests of one address to http triggers per minute; 0 for any number.
+    /// Requests of one address to http triggers and resume links per minute; 0 for any number.
     pub max_requests_per_minute: u32,
     /// How long a request to an http trigger waits for the answer of its run.
     #[serde(with = "service::config::duration")]

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use automation::concurrency::RunConcurrency;
 use automation::definition::{Action, AutomationDefinition, HttpAuthType, Trigger};
 use cache::{Bounds, StaleOnErrorCache};
 use domain::Transient;
@@ -15,7 +16,7 @@ use store::automations::{HttpAutomation, find_http_automation};
 use uuid::Uuid;
 use web::Problem;
 
-use super::{EnvError, RunConcurrency, open_env};
+use super::{EnvError, open_env};
 
 const MAX_AGE: Duration = Duration::from_secs(1);
 /// Approximate size of an entry.

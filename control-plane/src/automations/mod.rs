@@ -17,7 +17,7 @@ pub use request_rate::RequestRate;
 pub use run_inserts::RunInserts;
 pub use run_waiters::RunWaiters;
 
-pub(crate) use concurrency::RunConcurrency;
+pub(crate) use concurrency::evaluate_concurrency;
 pub(crate) use env::{Env, EnvError, open_env, seal_env};
 pub(crate) use http_targets::HttpTarget;
 pub(crate) use pending_run::RequestedRun;

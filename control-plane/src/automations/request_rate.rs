@@ -1,5 +1,5 @@
-//! The limit of requests to http triggers per address. Counted in this process and shared in batches: a shared count for
-//! each request would cost a round trip to Redis.
+//! The limit of requests to http triggers and resume links per address. Counted in this process and shared in batches: a
+//! shared count for each request would cost a round trip to Redis.
 
 use std::time::Duration;
 

@@ -4,6 +4,7 @@
 //! interval, because signals may be lost. It runs only while requests wait.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -21,6 +22,8 @@ use uuid::Uuid;
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
 /// Most requests that wait at once: each holds a connection.
 const WAITING_MAX: usize = 4_096;
+/// Maximum number of waiting requests of one account, so that one account can't use up the total.
+const ACCOUNT_WAITING_MAX: usize = 256;
 /// The task ends after this time without requests, and with it its subscription.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(30);
 
@@ -32,7 +35,7 @@ pub(crate) struct AnsweredRun {
     pub(crate) response: Option<Value>,
 }
 
-/// Everything that waits. Clones share it.
+/// The requests that wait for a run. Clones share them.
 #[derive(Clone)]
 pub struct RunWaiters {
     db: store::Db,
@@ -42,10 +45,44 @@ pub struct RunWaiters {
 
 #[derive(Default)]
 struct State {
-    waiting: HashMap<Uuid, oneshot::Sender<AnsweredRun>>,
+    /// By run.
+    waiting: HashMap<Uuid, Waiting>,
+    /// Number of those of each account.
+    by_account: HashMap<Uuid, usize>,
     is_watched: bool,
     /// Since shutdown, no request waits.
     is_closed: bool,
+}
+
+struct Waiting {
+    account_id: Uuid,
+    request: oneshot::Sender<AnsweredRun>,
+}
+
+impl State {
+    /// Counts a request, unless too many wait.
+    fn insert(&mut self, account_id: Uuid, run_id: Uuid) -> Option<oneshot::Receiver<AnsweredRun>> {
+        let of_account = self.by_account.get(&account_id).copied().unwrap_or_default();
+        if self.is_closed || self.waiting.len() >= WAITING_MAX || of_account >= ACCOUNT_WAITING_MAX {
+            return None;
+        }
+        let (request, answer) = oneshot::channel();
+        self.waiting.insert(run_id, Waiting { account_id, request });
+        self.by_account.insert(account_id, of_account + 1);
+        Some(answer)
+    }
+
+    /// Ends the wait for a run, if a request still waits for it.
+    fn remove(&mut self, run_id: Uuid) -> Option<oneshot::Sender<AnsweredRun>> {
+        let Waiting { account_id, request } = self.waiting.remove(&run_id)?;
+        if let Entry::Occupied(mut of_account) = self.by_account.entry(account_id) {
+            *of_account.get_mut() -= 1;
+            if *of_account.get() == 0 {
+                of_account.remove();
+            }
+        }
+        Some(request)
+    }
 }
 
 /// A request that waits. Dropping it ends the wait.
@@ -61,15 +98,11 @@ impl RunWaiters {
         Self { db, bus, state: Arc::default() }
     }
 
-    /// Begins to wait for a run, before it is inserted, so that no signal is missed. `None` if too many requests wait, and
-    /// since shutdown.
-    pub(crate) fn register(&self, run_id: Uuid) -> Option<RunWaiter> {
-        let (sender, answer) = oneshot::channel();
+    /// Begins to wait for a run, before it is inserted, so that no signal is missed. `None` if too many requests wait, in
+    /// all or at the account, and since shutdown.
+    pub(crate) fn register(&self, account_id: Uuid, run_id: Uuid) -> Option<RunWaiter> {
         let mut state = lock(&self.state);
-        if state.is_closed || state.waiting.len() >= WAITING_MAX {
-            return None;
-        }
-        state.waiting.insert(run_id, sender);
+        let answer = state.insert(account_id, run_id)?;
         if !std::mem::replace(&mut state.is_watched, true) {
             tokio::spawn(self.clone().watch());
         }
@@ -83,6 +116,7 @@ impl RunWaiters {
         let mut state = lock(&self.state);
         state.is_closed = true;
         state.waiting.clear();
+        state.by_account.clear();
         Ok(())
     }
 
@@ -133,9 +167,9 @@ impl RunWaiters {
             Ok(answered) => {
                 let mut state = lock(&self.state);
                 for (run_id, status, response) in answered {
-                    if let Some(waiter) = state.waiting.remove(&run_id) {
+                    if let Some(request) = state.remove(run_id) {
                         // The receiver is gone if the client has disconnected.
-                        let _disconnected = waiter.send(AnsweredRun { status, response });
+                        let _disconnected = request.send(AnsweredRun { status, response });
                     }
                 }
             }
@@ -153,10 +187,40 @@ impl RunWaiter {
 
 impl Drop for RunWaiter {
     fn drop(&mut self) {
-        lock(&self.state).waiting.remove(&self.run_id);
+        lock(&self.state).remove(self.run_id);
     }
 }
 
 fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
     state.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_account_can_not_take_all_waits() {
+        let mut state = State::default();
+        let (flooded, other) = (Uuid::from_u128(1), Uuid::from_u128(2));
+        let run = |at: usize| Uuid::from_u128(100 + at as u128);
+        let waits = (0..WAITING_MAX).filter(|at| state.insert(flooded, run(*at)).is_some()).count();
+        assert_eq!(waits, ACCOUNT_WAITING_MAX);
+        assert!(state.insert(other, run(WAITING_MAX)).is_some());
+        assert!(state.remove(run(0)).is_some() && state.remove(run(0)).is_none());
+        assert!(state.insert(flooded, run(0)).is_some() && state.insert(flooded, run(300)).is_none());
+        for at in 0..=WAITING_MAX {
+            state.remove(run(at));
+        }
+        assert!(state.waiting.is_empty() && state.by_account.is_empty());
+    }
+
+    #[test]
+    fn all_accounts_together_are_bounded() {
+        let mut state = State::default();
+        let mut insert =
+            |at: usize| state.insert(Uuid::from_u128(at as u128 / 100), Uuid::from_u128(at as u128));
+        assert!((0..WAITING_MAX).all(|at| insert(at).is_some()));
+        assert!(insert(WAITING_MAX).is_none());
+    }
 }

@@ -1,6 +1,5 @@
 //! The API over its own database, called without a socket.
 
-use std::net::SocketAddr;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -20,16 +19,16 @@ use http_body_util::BodyExt;
 use sandbox::test::{DnsServer, TestDatabase, TestFolder};
 use serde_json::Value;
 use service::config::{Sources, load};
-use service::{Clock, Listeners, Rng, Shutdown};
+use service::{Clock, Rng};
 use store::blobs::NewBlob;
 use store::identities::{self, ProviderIdentity};
 use store::keys::NewKey;
 use store::mails::Kind;
 use store::sessions::NewSession;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
 use tower::ServiceExt;
 use uuid::Uuid;
+
+use crate::served::Served;
 
 /// Sends a request to a replica.
 pub(crate) async fn exchange(router: Router, request: Request<Body>) -> (StatusCode, HeaderMap, Value) {
@@ -73,6 +72,7 @@ impl Api {
             "secrets.edge_token=a-token-for-tests-alone".to_owned(),
             // On a busy machine the last of a hundred parallel calls may wait long for its turn.
             "api.queue_timeout=60s".to_owned(),
+            "store.acquire_timeout=60s".to_owned(),
             // No job-runner delivers anything here.
             "webhooks.test_timeout=0s".to_owned(),
             // None executes runs either; tests that play the job-runner wait longer.
@@ -81,7 +81,7 @@ impl Api {
             "domains.recheck_after=0s".to_owned(),
         ]);
         settings.extend(set.iter().map(ToString::to_string));
-        let app = app(&settings, clock);
+        let app = App::with_clock(&config(settings.clone()), clock).unwrap();
         Self {
             router: control_plane::router(&app),
             app,
@@ -159,27 +159,23 @@ impl Api {
 
     /// Starts another replica over the same stores, with these settings changed.
     pub(crate) fn replica(&self, set: &[&str]) -> Router {
-        let set = set.iter().map(ToString::to_string);
-        control_plane::router(&app(&[self.settings.clone(), set.collect()].concat(), self.app.clock.clone()))
+        control_plane::router(&App::with_clock(&self.config(set), self.app.clock.clone()).unwrap())
+    }
+
+    /// The settings with these changed.
+    fn config(&self, set: &[&str]) -> Config {
+        let set = set.iter().map(ToString::to_string).collect();
+        config([self.settings.clone(), set].concat())
     }
 
     /// Starts the whole service over the same stores, with these settings changed.
     pub(crate) fn serve(&self, set: &[&str]) -> Served {
-        let set = set.iter().map(ToString::to_string).collect();
-        let sources = Sources { set: [self.settings.clone(), set].concat(), ..Sources::default() };
-        let config: Config = load(DEFAULTS, &sources).unwrap().config;
-        let (shutdown, listeners) = (Shutdown::new(), Listeners::on_free_ports().unwrap());
-        let ops = listeners.ops.local_addr().unwrap();
-        tokio::spawn(control_plane::run(config, listeners, shutdown.clone()));
-        Served { ops, shutdown }
+        Served::start(self.config(set))
     }
 
     /// Returns why a replica with these settings does not start.
     pub(crate) fn refused(&self, set: &[&str]) -> String {
-        let set = set.iter().map(ToString::to_string).collect();
-        let sources = Sources { set: [self.settings.clone(), set].concat(), ..Sources::default() };
-        let config: Config = load(DEFAULTS, &sources).unwrap().config;
-        App::new(&config).err().map(|error| format!("{error:#}")).unwrap_or_default()
+        App::new(&self.config(set)).err().map(|error| format!("{error:#}")).unwrap_or_default()
     }
 
     /// Returns subject and reply address of a queued help request.
@@ -352,33 +348,8 @@ impl Api {
     }
 }
 
-/// A running service, stopped by dropping it.
-pub(crate) struct Served {
-    ops: SocketAddr,
-    shutdown: Shutdown,
-}
-
-impl Served {
-    /// Returns the body of `/readyz`, or `None` while it does not answer.
-    pub(crate) async fn readiness(&self) -> Option<Value> {
-        let mut stream = TcpStream::connect(self.ops).await.ok()?;
-        stream.write_all(b"GET /readyz HTTP/1.0\r\n\r\n").await.ok()?;
-        let mut response = String::new();
-        stream.read_to_string(&mut response).await.ok()?;
-        serde_json::from_str(response.split_once("\r\n\r\n")?.1).ok()
-    }
-}
-
-impl Drop for Served {
-    fn drop(&mut self) {
-        self.shutdown.request();
-    }
-}
-
-fn app(settings: &[String], clock: Clock) -> App {
-    let sources = Sources { set: settings.to_vec(), ..Sources::default() };
-    let config: Config = load(DEFAULTS, &sources).unwrap().config;
-    App::with_clock(&config, clock).unwrap()
+fn config(set: Vec<String>) -> Config {
+    load(DEFAULTS, &Sources { set, ..Sources::default() }).unwrap().config
 }
 
 /// Sends a request to a replica; `null` stands for no body.

@@ -22,7 +22,8 @@ async fn page_writes_go_on_after_postgres_connections_died_without_a_reset() {
     let api = Api::start(&[]).await;
     let key = api.trial().await;
     let (proxy, url) = SilentProxy::start(api.setting("store.url")).await;
-    let replica = api.replica(&[&format!("store.url={url}")]);
+    // Opening a connection ends as in production.
+    let replica = api.replica(&[&format!("store.url={url}"), "store.acquire_timeout=5s"]);
     let write =
         async |slug: String| send_to(&replica, Method::POST, "/api/pages", Some(&key), &page(&slug)).await.0;
     assert_eq!(write("before".to_owned()).await, StatusCode::CREATED);

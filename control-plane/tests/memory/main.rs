@@ -5,6 +5,9 @@
 #[path = "../api/harness.rs"]
 #[expect(dead_code, reason = "the other tests use more of it")]
 mod harness;
+#[path = "../api/served.rs"]
+#[expect(dead_code, reason = "the other tests use it")]
+mod served;
 
 use std::io::{Cursor, Write};
 

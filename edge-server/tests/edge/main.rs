@@ -5,6 +5,7 @@
 mod account_lifecycle;
 mod addresses;
 mod assets;
+mod automations;
 mod changes;
 mod client;
 mod connection_limits;

@@ -1,6 +1,7 @@
 //! One order for one certificate. Each step is stored before the next one begins, so that another replica can continue.
 
 use chrono::TimeDelta;
+use domain::Transient as _;
 use domain::certificates::{ChallengeKind, Delay, KEY_PURPOSE, registered_domain};
 use instant_acme::{
     Account, AuthorizationStatus, ChallengeStatus, ChallengeType, Error, Identifier, NewOrder, Order,
@@ -19,6 +20,8 @@ use super::issuer::Issuing;
 
 /// The first interval of polling; each is longer than the one before.
 const FIRST_POLL: Duration = Duration::from_millis(100);
+/// Pause before an accepted order is stored again.
+const STORE_RETRY_INTERVAL: Duration = Duration::from_millis(100);
 /// How long challenges are answered beyond the time of an attempt.
 const CHALLENGE_MARGIN: TimeDelta = TimeDelta::minutes(10);
 
@@ -149,16 +152,39 @@ async fn begin(
             return Err(error);
         }
     };
-    let mut conn = store::acquire(&state.db).await?;
-    let stored =
-        certificates::update_order(&mut conn, lease, &at.directory_url, order.url(), &sealed_key).await?;
-    if !stored {
-        return Err(AttemptError::LeaseLost);
-    }
+    // From now on it counts, even if it can't be stored.
     due.order_directory = Some(at.directory_url.clone());
     due.order_url = Some(order.url().to_owned());
+    store_order(issuing, at, lease, order.url(), &sealed_key).await?;
     due.order_sealed_key = Some(sealed_key);
     Ok(Ok(order))
+}
+
+/// Stores an order that the authority has accepted. While Postgres is unavailable, this is retried: the next attempt would
+/// send another order.
+async fn store_order(
+    issuing: &Issuing,
+    at: &ConfiguredAuthority,
+    lease: &Lease,
+    order_url: &str,
+    sealed_key: &[u8],
+) -> Result<(), AttemptError> {
+    loop {
+        let storing = async {
+            let mut conn = store::acquire(&issuing.state.db).await?;
+            certificates::update_order(&mut conn, lease, &at.directory_url, order_url, sealed_key).await
+        };
+        match storing.await {
+            Ok(true) => return Ok(()),
+            Ok(false) => return Err(AttemptError::LeaseLost),
+            Err(error) if error.is_transient() => {
+                let name = &lease.name;
+                tracing::warn!(certificate.name = name, %error, "storing an order failed and is retried");
+                pause(STORE_RETRY_INTERVAL).await;
+            }
+            Err(error) => return Err(error.into()),
+        }
+    }
 }
 
 /// Sends an order. A renewal names the certificate that it replaces, if that is from the same authority.
@@ -309,4 +335,9 @@ fn signing_request(name: &str, key: &KeyPair) -> anyhow::Result<Vec<u8>> {
     let mut params = CertificateParams::new(vec![name.to_owned()])?;
     params.distinguished_name = DistinguishedName::new();
     Ok(params.serialize_request(key)?.der().to_vec())
+}
+
+#[expect(clippy::disallowed_methods, reason = "the pause before a retry")]
+async fn pause(time: Duration) {
+    tokio::time::sleep(time).await;
 }

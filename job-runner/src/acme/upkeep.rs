@@ -4,8 +4,9 @@
 use std::time::Duration;
 
 use chrono::TimeDelta;
-use service::{Rounds, Shutdown, every, metrics, ticks};
+use service::{Rounds, Shutdown, metrics};
 use store::{acme, certificates};
+use tokio::time::{Instant, sleep_until};
 
 use super::files;
 use super::settings::{Settings, WildcardMode};
@@ -13,6 +14,8 @@ use crate::state::JobState;
 
 /// How often it runs.
 pub(crate) const INTERVAL: Duration = Duration::from_secs(60);
+/// When it runs again after a failure. Until it has run once, a new installation orders no certificate for its own hosts.
+const RETRY_INTERVAL: Duration = Duration::from_secs(5);
 /// The owner is mailed when a certificate ends sooner and its renewals fail.
 const WARNED_BEFORE_END: TimeDelta = TimeDelta::days(7);
 const SECONDS_PER_DAY: f64 = 86_400.0;
@@ -47,7 +50,20 @@ impl Upkeep {
 
     /// Runs until shutdown.
     pub(crate) async fn run(self, rounds: Rounds, shutdown: Shutdown) -> anyhow::Result<()> {
-        every(&rounds, ticks(INTERVAL), &shutdown, || self.run_once()).await
+        while let Some(result) = shutdown.unless_requested(rounds.watch(self.run_once())).await {
+            let pause = result.map_or_else(
+                |error| {
+                    let error = format!("{error:#}");
+                    tracing::warn!(error, "the work around certificates failed and is retried");
+                    RETRY_INTERVAL
+                },
+                |()| INTERVAL,
+            );
+            if shutdown.unless_requested(sleep_until(Instant::now() + pause)).await.is_none() {
+                break;
+            }
+        }
+        Ok(())
     }
 
     async fn run_once(&self) -> anyhow::Result<()> {

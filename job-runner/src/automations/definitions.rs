@@ -3,12 +3,10 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use automation::concurrency::RunConcurrency;
 use automation::definition::{Action, AutomationDefinition};
-use automation::execution::{Compiled, OutputBudget};
-use automation::expressions::Variables;
-use automation::templates::{Escape, Template};
+use automation::execution::Compiled;
 use serde_json::Value;
-use sha2::{Digest, Sha256};
 use store::Conn;
 use store::automations::find_definition;
 use uuid::Uuid;
@@ -16,20 +14,18 @@ use uuid::Uuid;
 /// Maximum size of all versions that are held, as JSON. The oldest make room for a new one.
 const HELD_BYTES_MAX: usize = 32 << 20;
 /// Maximum size of a definition, as JSON, whose walks stay on the threads of the runtime.
-const BRIEF_BYTES_MAX: usize = 8 << 10;
-
-/// A longer concurrency key is replaced by its hash: it stands in an index.
-const KEY_BYTES_MAX: usize = 200;
+const BRIEF_BYTES_MAX: usize = 2 << 10;
 
 /// One version of a definition. It never changes.
 #[derive(Debug)]
 pub(super) struct Version {
     pub(super) definition: AutomationDefinition,
     pub(super) compiled: Compiled,
-    /// Whether its evaluations between two waits take a few milliseconds at most: it is small and has no loops.
+    /// Whether its evaluations between two waits take milliseconds, 40 at worst: it is small and has no loops.
     pub(super) is_brief: bool,
-    /// The template of the concurrency key, if runs are limited by one.
-    key: Option<Template>,
+    /// Whether its walks last long or may collect much data: it is not brief, or waits for answers of other servers.
+    pub(super) is_heavy: bool,
+    concurrency: Option<RunConcurrency>,
 }
 
 impl Version {
@@ -38,25 +34,17 @@ impl Version {
             format!("the definition can't be read any more: {error}; save the automation again")
         })?;
         let loops = |action: &Action| matches!(action, Action::ForEach(_) | Action::Transform(_));
-        let is_brief = text.len() <= BRIEF_BYTES_MAX
-            && !definition.all_steps().iter().any(|(_, step)| loops(&step.action));
-        let key = definition.concurrency.as_ref().and_then(|concurrency| concurrency.key.as_deref());
-        let key = key.and_then(|key| Template::parse(key).ok());
-        Ok(Self { definition, compiled: Compiled::default(), is_brief, key })
+        let fetches = |action: &Action| matches!(action, Action::Fetch(_));
+        let steps = definition.all_steps();
+        let is_brief = text.len() <= BRIEF_BYTES_MAX && !steps.iter().any(|(_, step)| loops(&step.action));
+        let is_heavy = !is_brief || steps.iter().any(|(_, step)| fetches(&step.action));
+        let concurrency = definition.concurrency.as_ref().map(RunConcurrency::new);
+        Ok(Self { definition, compiled: Compiled::default(), is_brief, is_heavy, concurrency })
     }
 
-    /// Returns the limit of active runs and the key under which a run counts. A key that can't be evaluated counts as
-    /// empty: the limit holds all the same.
+    /// Returns the limit of active runs and the key under which a run counts.
     pub(super) fn concurrency(&self, trigger: &Value) -> Option<(i32, Option<String>)> {
-        let concurrency = self.definition.concurrency.as_ref()?;
-        let variables = Variables::new().with("trigger", trigger);
-        let evaluate = |template: &Template| {
-            let key =
-                template.text(&variables, Escape::None, &mut OutputBudget::default()).unwrap_or_default();
-            let is_short = key.len() <= KEY_BYTES_MAX && !key.contains('\0');
-            if is_short { key } else { hex::encode(Sha256::digest(key.as_bytes())) }
-        };
-        Some((i32::try_from(concurrency.limit).unwrap_or(i32::MAX), self.key.as_ref().map(evaluate)))
+        self.concurrency.as_ref().map(|concurrency| concurrency.of(trigger))
     }
 }
 

@@ -1,8 +1,8 @@
 //! Walks one claimed run and stores how the walk ended.
 //!
-//! Evaluating expressions is work for a processor. A walk of a small definition without loops evaluates for a few
-//! milliseconds at most between two waits (measured: 0.7 ms for the worst expression) and stays on the threads of the
-//! runtime. Any other walk gets a thread of its own from the blocking pool: there the operating system divides the
+//! Evaluating expressions is CPU-bound. A walk of a definition of at most 2 KB without loops evaluates for
+//! milliseconds between two waits (0.7 ms for the worst expression, of which 2 KB hold about fifty) and stays on the threads
+//! of the runtime. Any other walk gets a thread of its own from the blocking pool: there the operating system divides the
 //! processor between walks, so one that computes for seconds delays neither other walks nor the runtime.
 
 use std::panic::AssertUnwindSafe;
@@ -15,7 +15,9 @@ use domain::Transient as _;
 use domain::automations::{CLAIMS_MAX, ENV_PURPOSE, STEP_PURPOSE};
 use domain::encryption::MasterKey;
 use futures::FutureExt;
+use futures::future::OptionFuture;
 use serde_json::{Map, Value};
+use service::admission::Admission;
 use store::automations::{ClaimedRun, JournalRow, RunEnd, RunResult, list_journal, release_runs};
 use tokio::sync::mpsc;
 use tracing::Instrument;
@@ -44,7 +46,9 @@ pub(super) struct Walker {
     pub(super) state: JobState,
     pub(super) writer: CompletionWriter,
     pub(super) signals: mpsc::UnboundedSender<Signal>,
-    /// Gets the account when the walk of a run with a concurrency limit ends: the next one can be claimed.
+    /// Limits the heavy walks of each account.
+    pub(super) heavy_walks: Admission<Uuid>,
+    /// Receives the account when a walk of a run with a concurrency limit ends, so that the next one can be claimed.
     pub(super) ended_limited: mpsc::UnboundedSender<Uuid>,
 }
 
@@ -57,11 +61,14 @@ impl Walker {
         let account_id = run.account_id;
         let is_limited = version.as_ref().is_ok_and(|version| version.definition.concurrency.is_some());
         let walking = async {
+            let is_heavy = version.as_ref().is_ok_and(|version| version.is_heavy);
+            let admitting = OptionFuture::from(is_heavy.then(|| self.heavy_walks.acquire(account_id)));
+            let _permit = admitting.await;
             let Some(journal) = self.load_journal(&run).await else { return };
             let (effects, facts) = self.prepare(&run);
             let ready = facts.and_then(|facts| {
                 let version = version?;
-                check_plan(&version.definition, run.plan)?;
+                check_plan(&version.definition, env_count(&facts), run.plan)?;
                 let journal = read_journal(journal, &self.state.master_key)?;
                 Ok((version, facts, journal))
             });
@@ -197,6 +204,10 @@ async fn store_end(effects: &RunEffects, outcome: Outcome) {
     if !effects.end(end).await {
         tracing::debug!(run.id = %context.claim.run_id, "the end of a walk was not stored: the run is no longer ours");
     }
+}
+
+fn env_count(facts: &RunFacts) -> usize {
+    facts.env.as_object().map_or(0, Map::len)
 }
 
 /// Returns the number and the payload of a used link.

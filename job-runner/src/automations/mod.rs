@@ -30,6 +30,7 @@ use held_runs::HeldRuns;
 use new_runs::Announcer;
 use permits::RunPermits;
 use queue::InProcessQueue;
+use service::admission::{Admission, UNLIMITED};
 use service::{Rounds, Shutdown};
 use store::automations::{Claim, release_runs};
 use tokio::sync::mpsc;
@@ -91,7 +92,9 @@ pub(crate) async fn run(
         tokio::spawn(completions::run(state.clone(), watched.completions, signals.clone(), completions));
     let held = HeldRuns::new(config.lease_ttl);
     let queue = InProcessQueue::new("runs");
-    let walker = Walker { state: state.clone(), writer, signals, ended_limited: due_sender };
+    // Waits as long as the run is held.
+    let heavy_walks = Admission::new(UNLIMITED, config.max_concurrent_heavy_per_account, Duration::MAX);
+    let walker = Walker { state: state.clone(), writer, signals, heavy_walks, ended_limited: due_sender };
     let claimer = Claimer {
         permits: RunPermits::new(config.max_concurrent, config.max_concurrent_per_account),
         config,

@@ -35,8 +35,8 @@ pub(crate) struct RunContext {
     pub(crate) signals: mpsc::UnboundedSender<Signal>,
 }
 
-/// Masks the newest link of a run: who reads the log could use it. Earlier ones are over, because each link is given
-/// out when the wait before it has ended.
+/// Masks the newest resume link of a run, because a reader of the log could use it. Earlier links can't be used any
+/// more: a link is issued when the wait before it has ended.
 #[derive(Debug, Default)]
 pub(crate) struct LinkMasking(RwLock<Option<Masking>>);
 
@@ -58,17 +58,23 @@ impl LinkMasking {
     }
 }
 
-/// Checks a definition against the account's plan, which may have changed since it was saved.
+/// Checks a definition and the number of variables against the account's plan, which may have changed since they were
+/// saved.
 ///
 /// # Errors
 /// The reason, for the automation's owner.
-pub(super) fn check_plan(definition: &AutomationDefinition, plan: Plan) -> Result<(), String> {
+pub(super) fn check_plan(
+    definition: &AutomationDefinition,
+    env_vars: usize,
+    plan: Plan,
+) -> Result<(), String> {
     let limits = plan.limits();
     let steps = definition.all_steps();
     let fetches = steps.iter().filter(|(_, step)| step.action.kind() == StepType::Fetch).count();
     let counts = [
         ("steps", steps.len(), limits.automation_max_steps),
         ("fetch steps", fetches, limits.automation_max_fetch_steps),
+        ("variables", env_vars, limits.automation_max_env_vars),
     ];
     for (noun, count, max) in counts {
         if max != UNLIMITED && i64::try_from(count).unwrap_or(i64::MAX) > max {
@@ -132,13 +138,15 @@ mod tests {
         let set = |at: usize| json!({"id": format!("s{at}"), "type": "set", "values": {"a": 1}});
         let fetch = |at: usize| json!({"id": format!("f{at}"), "type": "fetch", "url": "https://x.example"});
         let steps = |count: usize| definition(&(0..count).map(set).collect());
-        assert_eq!(check_plan(&steps(10), Plan::Free), Ok(()));
+        assert_eq!(check_plan(&steps(10), 2, Plan::Free), Ok(()));
         let refused = "the plan allows 10 steps, this has 11".to_owned();
-        assert_eq!(check_plan(&steps(11), Plan::Free), Err(refused));
+        assert_eq!(check_plan(&steps(11), 0, Plan::Free), Err(refused));
         let nested = json!([{"id": "each", "type": "for_each", "items": [1], "steps": (0..3).map(fetch).collect::<Vec<_>>()}]);
+        let refused = "the plan allows 3 variables, this has 4".to_owned();
+        assert_eq!(check_plan(&steps(1), 4, Plan::Free), Err(refused));
         let refused = "the plan allows 2 fetch steps, this has 3".to_owned();
-        assert_eq!(check_plan(&definition(&nested), Plan::Free), Err(refused));
-        assert_eq!(check_plan(&steps(200), Plan::Scale), Ok(()));
+        assert_eq!(check_plan(&definition(&nested), 0, Plan::Free), Err(refused));
+        assert_eq!(check_plan(&steps(200), 50, Plan::Scale), Ok(()));
     }
 
     #[test]

@@ -23,9 +23,9 @@ pub(super) struct RunEffects {
 }
 
 impl RunEffects {
-    /// A caller may wait for a run that a request has started, and for a test run.
+    /// A caller may wait for a run that a request has started. Callers of tests poll.
     pub(super) fn new(context: RunContext, writer: CompletionWriter, is_http: bool) -> Self {
-        let is_awaited = is_http || context.is_test;
+        let is_awaited = is_http && !context.is_test;
         Self { context, writer, is_awaited, buffered: Mutex::default() }
     }
 

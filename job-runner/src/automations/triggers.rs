@@ -4,18 +4,17 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use cache::BusEvent;
 use chrono::SecondsFormat;
 use contract::Signal;
 use domain::depth;
-use futures::{FutureExt, StreamExt};
 use serde_json::json;
-use service::{Rounds, Shutdown, ticks};
+use service::{Rounds, Shutdown};
 use store::automations::{DueTrigger, NewRun, delete_triggers, lock_due_triggers};
 use uuid::Uuid;
 
 use super::definitions::Definitions;
 use super::new_runs::{self, AccountRun, Announcer};
+use crate::signalled_polls::SignalledPolls;
 use crate::state::JobState;
 
 /// Submissions of one transaction.
@@ -29,20 +28,8 @@ pub(super) async fn run(
     rounds: Rounds,
     shutdown: Shutdown,
 ) -> anyhow::Result<()> {
-    let mut events = std::pin::pin!(state.bus.subscribe());
-    let mut ticks = ticks(poll_interval);
-    loop {
-        tokio::select! {
-            () = shutdown.requested() => return Ok(()),
-            _ = ticks.tick() => {}
-            Some(event) = events.next() => {
-                if !matches!(event, BusEvent::Message(Signal::TriggersDue) | BusEvent::Lagged) {
-                    continue;
-                }
-                // A burst of signals causes one poll.
-                while let Some(Some(_)) = events.next().now_or_never() {}
-            }
-        }
+    let mut polls = SignalledPolls::new(&state, poll_interval, Signal::TriggersDue);
+    while polls.next(&shutdown).await.is_some() {
         let starting = rounds.watch(start_all(&state, &definitions, &announcer, &rounds));
         if let Some(Err(error)) = shutdown.unless_requested(starting).await {
             tracing::warn!(
@@ -51,6 +38,7 @@ pub(super) async fn run(
             );
         }
     }
+    Ok(())
 }
 
 async fn start_all(
@@ -75,6 +63,8 @@ async fn start_batch(
     let mut tx = store::begin(&state.automations_db).await?;
     let due = lock_due_triggers(&mut tx, BATCH).await?;
     if due.is_empty() {
+        // Those of deleted automations are deleted.
+        store::commit(tx).await?;
         return Ok(0);
     }
     let ids: Vec<i64> = due.iter().map(|trigger| trigger.id).collect();

@@ -29,7 +29,8 @@ async fn postgres_connections_that_die_without_a_reset_do_not_stop_deliveries() 
     let receiver = Receiver::responding([]).await;
     account.webhook(&receiver.url, None).await;
     let (proxy, url) = SilentProxy::start(&account.database.url).await;
-    let _running = account.run(&[&format!("store.url={url}")]).await;
+    // Opening a connection ends as in production.
+    let _running = account.run(&[&format!("store.url={url}"), "store.acquire_timeout=5s"]).await;
     account.submission().await;
     until(async || receiver.count() == 1 && account.pending().await == 0).await;
     let silent = async {

@@ -1,4 +1,4 @@
-//! Rules of http triggers: which headers a run sees, and what a request must prove.
+//! HTTP triggers: which request headers a run can read, and how requests are authenticated.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::webhooks::sign;
@@ -15,7 +15,7 @@ pub const SECRET_HEADER: &str = "x-secret";
 pub const BODY_BYTES_MAX: usize = 256 << 10;
 /// Maximum nesting of a request's body. JSON is read back only up to 128 levels, and a run wraps the body in some.
 pub const BODY_DEPTH_MAX: usize = 64;
-/// Maximum age of a signature; as far may it lie in the future.
+/// Maximum difference between a signature's timestamp and the current time, in either direction.
 const SIGNATURE_AGE_MAX: TimeDelta = TimeDelta::minutes(5);
 /// Maximum number of headers that a run sees.
 const HEADERS_MAX: usize = 50;
@@ -45,11 +45,11 @@ const HIDDEN: [&str; 17] = [
     "x-vercel-forwarded-for",
 ];
 
-/// Beginnings of the names of headers that a run never sees.
+/// Prefixes of names of headers that a run can't read.
 const HIDDEN_BEGINNINGS: [&str; 6] =
     ["x-forwarded", "x-envoy-", "x-amzn-", "x-automation-", "x-wr-", "x-edge-"];
 
-/// Returns whether a run may see a request header. Cookies and `authorization` it never sees.
+/// Returns whether a run can read a request header. It can read neither cookies nor `authorization`.
 pub fn is_seen(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
     if SEEN.contains(&name.as_str()) {
@@ -60,7 +60,7 @@ pub fn is_seen(name: &str) -> bool {
     name.starts_with("x-") && !is_hidden
 }
 
-/// Returns the headers that a run sees, by lowercase name. Of repeated ones the first is taken.
+/// Returns the headers that a run can read, by lowercase name. The first value of a repeated header wins.
 pub fn seen_headers<'a>(headers: impl IntoIterator<Item = (&'a str, &'a str)>) -> Map<String, Value> {
     let mut seen = Map::new();
     for (name, value) in headers {
@@ -76,7 +76,7 @@ pub fn is_too_deep(body: &Value) -> bool {
     is_deeper(body, BODY_DEPTH_MAX)
 }
 
-/// What a request brings to prove that its caller knows the secret.
+/// Credentials of a request: the secret itself, or the headers of a Standard Webhooks signature.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Proof<'a> {
     /// The header `x-secret`.
@@ -89,8 +89,7 @@ pub struct Proof<'a> {
     pub signature: Option<&'a str>,
 }
 
-/// Returns whether a request proves that its caller knows the secret. Compares in constant time. An empty secret is
-/// never proved.
+/// Returns whether the credentials match the secret. Compares in constant time. Returns `false` if the secret is empty.
 pub fn is_proved(
     kind: HttpAuthType,
     secret: &str,
@@ -132,7 +131,7 @@ fn signing_secret(secret: &str) -> String {
     }
 }
 
-/// Compares digests, which have one length: a comparison of the texts would tell the length of the secret.
+/// Compares digests, which have a fixed length. Comparing the texts would leak the length of the secret.
 fn equal(given: &str, expected: &str) -> bool {
     Sha256::digest(given).ct_eq(&Sha256::digest(expected)).into()
 }

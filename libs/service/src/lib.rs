@@ -27,7 +27,7 @@ pub mod tls;
 
 pub use admission::Admission;
 pub use clock::Clock;
-pub use every::{every, ticks, ticks_after};
+pub use every::{every, master_keys, ticks, ticks_after};
 pub use lifecycle::{ExitReason, Lifecycle};
 pub use listeners::Listeners;
 pub use main_program::{Started, run_main};

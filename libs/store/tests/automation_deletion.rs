@@ -5,15 +5,12 @@
 
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::fields::Field;
-use domain::restrictions::Restrictions;
-use domain::scopes::ScopeSet;
-use sandbox::test::{TestDatabase, trial};
+use sandbox::test::{TestDatabase, automation, run_of, trial};
 use serde_json::json;
 use service::Rng;
 use store::automations::{
-    Authority, LockedRuns, NewAutomation, NewRun, OverLimit, SaveOutcome, begin_deletion, delete_automation,
-    delete_automation_runs, delete_ended_runs, insert_automation, insert_runs, list_ended_runs,
-    lock_due_triggers,
+    LockedRuns, NewRun, OverLimit, begin_deletion, delete_automation, delete_automation_runs,
+    delete_ended_runs, insert_runs, list_ended_runs, lock_due_triggers,
 };
 use store::forms::{Form, delete_form, insert_form};
 use store::submissions::{
@@ -45,24 +42,7 @@ async fn database() -> TestDatabase {
         let form_id = if account == ACCOUNT { FORM } else { new_id() };
         let form = Form::new(form_id, "Leads".to_owned(), fields.clone(), now());
         insert_form(&mut conn, account, &form).await.unwrap();
-        let new = NewAutomation {
-            id: account,
-            folder_id: None,
-            slug: "leads",
-            name: "Leads",
-            description: None,
-            is_enabled: true,
-            definition: "{}",
-            definition_hash: b"1",
-            env_names: &[],
-            sealed_env: None,
-            authority: &Authority { scopes: ScopeSet::FULL, restrictions: Restrictions::default() },
-            trigger_type: "form_submission",
-            trigger_form_id: Some(form_id),
-            next_fire_at: None,
-            created_at: now(),
-        };
-        assert_eq!(insert_automation(&mut conn, account, &new).await.unwrap(), SaveOutcome::Stored);
+        automation(&database, account, account, Some(form_id), now()).await;
         for _ in 0..3 {
             submit(&database.db, account, form_id).await;
         }
@@ -87,18 +67,10 @@ fn context() -> WriteContext<'static> {
 /// Inserts the run of a submission, and a replay of it.
 async fn insert(conn: &mut Conn, account: Uuid, submission_id: Option<Uuid>) {
     let run = NewRun {
-        id: new_id(),
-        automation_id: account,
-        definition_hash: b"1".to_vec(),
         trigger_type: "form_submission",
-        trigger: json!({}),
-        is_test: false,
-        depth: 0,
-        concurrency: None,
         submission_id,
         source_submission_id: submission_id,
-        fire_at: None,
-        traceparent: None,
+        ..run_of(account, new_id())
     };
     let replay = NewRun { id: new_id(), submission_id: None, ..run.clone() };
     insert_runs(conn, account, now(), -1, OverLimit::Refuse, &[run, replay]).await.unwrap();

@@ -5,17 +5,15 @@
 use std::collections::{HashMap, HashSet};
 
 use chrono::{DateTime, TimeDelta, Utc};
-use domain::restrictions::Restrictions;
-use domain::scopes::ScopeSet;
-use sandbox::test::{TestDatabase, trial};
+use sandbox::test::{TestDatabase, automation, run_of, trial};
 use serde_json::json;
 use service::Rng;
 use store::Db;
 use store::automations::{
-    Authority, Claim, ClaimedRun, InsertedRun, NewAutomation, NewRun, OverLimit, RunEnd, RunLimit, RunLock,
-    RunResult, RunStatus, SaveOutcome, StepRow, cancel_run, claim_runs, complete_runs, extend_leases,
-    find_answered, hold_runs, insert_automation, insert_runs, list_due_accounts, list_journal, lock_run,
-    lock_runs, record_ended_runs, release_runs, resume_run, store_response, store_steps,
+    Claim, ClaimedRun, InsertedRun, NewRun, OverLimit, RunEnd, RunLimit, RunLock, RunResult, RunStatus,
+    StepRow, cancel_run, claim_runs, complete_runs, extend_leases, find_answered, hold_runs, insert_runs,
+    list_due_accounts, list_journal, lock_run, lock_runs, record_ended_runs, release_runs, resume_run,
+    store_response, store_steps,
 };
 use store::monthly_usage::find_monthly_usage;
 use tokio::task::JoinSet;
@@ -36,44 +34,13 @@ fn later(minutes: i64) -> DateTime<Utc> {
 async fn database() -> TestDatabase {
     let database = sandbox::test::database().await;
     trial(&database, ACCOUNT, now()).await;
-    let mut conn = store::acquire(&database.db).await.unwrap();
-    let new = NewAutomation {
-        id: AUTOMATION,
-        folder_id: None,
-        slug: "leads",
-        name: "Leads",
-        description: None,
-        is_enabled: true,
-        definition: "{}",
-        definition_hash: b"1",
-        env_names: &[],
-        sealed_env: None,
-        authority: &Authority { scopes: ScopeSet::FULL, restrictions: Restrictions::default() },
-        trigger_type: "http",
-        trigger_form_id: None,
-        next_fire_at: None,
-        created_at: now(),
-    };
-    assert_eq!(insert_automation(&mut conn, ACCOUNT, &new).await.unwrap(), SaveOutcome::Stored);
-    drop(conn);
+    automation(&database, ACCOUNT, AUTOMATION, None, now()).await;
     database
 }
 
 fn run(number: u128, key: Option<(i32, &str)>) -> NewRun {
-    NewRun {
-        id: Uuid::from_u128(100 + number),
-        automation_id: AUTOMATION,
-        definition_hash: b"1".to_vec(),
-        trigger_type: "http",
-        trigger: json!({}),
-        is_test: false,
-        depth: 0,
-        concurrency: key.map(|(limit, key)| (limit, Some(key.to_owned()))),
-        submission_id: None,
-        source_submission_id: None,
-        fire_at: None,
-        traceparent: None,
-    }
+    let concurrency = key.map(|(limit, key)| (limit, Some(key.to_owned())));
+    NewRun { concurrency, ..run_of(AUTOMATION, Uuid::from_u128(100 + number)) }
 }
 
 async fn insert(db: &Db, limit: i64, over: OverLimit, runs: &[NewRun]) -> Vec<InsertedRun> {

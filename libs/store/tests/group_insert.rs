@@ -10,12 +10,10 @@ use std::time::Duration;
 use chrono::{DateTime, TimeDelta, Utc};
 use contract::Signal;
 use domain::plans::Plan;
-use domain::restrictions::Restrictions;
-use domain::scopes::ScopeSet;
-use sandbox::test::{TestDatabase, trial};
+use sandbox::test::{TestDatabase, automation, trial};
 use serde_json::{Value, json};
 use service::Rng;
-use store::automations::{Authority, NewAutomation, SaveOutcome, insert_automation, lock_due_triggers};
+use store::automations::{delete_automation, disable_automation, lock_due_triggers};
 use store::deliveries::lock_listeners;
 use store::forms::{Form, OpenForm, find_form, find_open_form, insert_form, lock_form, update_form};
 use store::submissions::{
@@ -427,44 +425,20 @@ fn submissions_with_further_effects_are_not_eligible() {
     }
 }
 
-/// Inserts an automation that the form's submissions start.
-async fn add_automation(db: &store::Db, form: &Form, slug: &str, is_enabled: bool) -> Uuid {
-    let authority = Authority { scopes: ScopeSet::FULL, restrictions: Restrictions::default() };
-    let new = NewAutomation {
-        id: new_id(),
-        folder_id: None,
-        slug,
-        name: slug,
-        description: None,
-        is_enabled,
-        definition: "{}",
-        definition_hash: &[1],
-        env_names: &[],
-        sealed_env: None,
-        authority: &authority,
-        trigger_type: "form_submission",
-        trigger_form_id: Some(form.id),
-        next_fire_at: None,
-        created_at: now(),
-    };
-    let mut conn = store::acquire(db).await.unwrap();
-    assert_eq!(insert_automation(&mut conn, ACCOUNT, &new).await.unwrap(), SaveOutcome::Stored);
-    new.id
-}
-
 #[tokio::test]
 async fn a_submission_is_marked_to_start_the_enabled_automations_of_its_form_in_both_ways() {
     let database = database().await;
     let db = &database.db;
     let (starting, other) = (form(db, ACCOUNT).await, form(db, ACCOUNT).await);
-    let mut automations =
-        [add_automation(db, &starting, "one", true).await, add_automation(db, &starting, "two", true).await];
-    automations.sort();
-    add_automation(db, &starting, "disabled", false).await;
+    let (automations, disabled) = ([new_id(), new_id()], new_id());
+    for id in automations.into_iter().chain([disabled]) {
+        automation(&database, ACCOUNT, id, Some(starting.id), now()).await;
+    }
     let (batched, single) = (plain(ACCOUNT, &starting, "x"), submission("y"));
     let batched_id = batched.id();
 
     let mut conn = store::acquire(db).await.unwrap();
+    assert!(disable_automation(&mut conn, ACCOUNT, disabled, now()).await.unwrap());
     let stored = insert_batch(&mut conn, &[batched, plain(ACCOUNT, &other, "z")]).await.unwrap();
     assert!(stored.has_triggers);
     assert!(!insert_batch(&mut conn, &[plain(ACCOUNT, &other, "z")]).await.unwrap().has_triggers);
@@ -481,4 +455,33 @@ async fn a_submission_is_marked_to_start_the_enabled_automations_of_its_form_in_
         .into_iter()
         .flat_map(|submission| automations.map(|automation| (submission, automation, 0, true)));
     assert_eq!(due, expected.collect());
+}
+
+#[tokio::test]
+async fn a_submission_does_not_wait_for_the_deletion_of_its_automation() {
+    let database = database().await;
+    let db = &database.db;
+    let (starting, id) = (form(db, ACCOUNT).await, new_id());
+    automation(&database, ACCOUNT, id, Some(starting.id), now()).await;
+    let mut deleting = store::begin(db).await.unwrap();
+    assert!(delete_automation(&mut deleting, ACCOUNT, id).await.unwrap());
+
+    assert_eq!(insert(db, &[plain(ACCOUNT, &starting, "x")]).await.len(), 1);
+    let mut tx = store::begin(db).await.unwrap();
+    let writer = WriteContext { now: now(), traceparent: None, depth: 0, new_id: &new_id };
+    let single = submission("y");
+    let inserting = insert_submission(&mut tx, ACCOUNT, &starting, &single, -1, &writer);
+    let outcome = tokio::time::timeout(Duration::from_secs(20), inserting).await.unwrap().unwrap();
+    assert_eq!(outcome, SubmissionOutcome::Stored(vec![Signal::TriggersDue]));
+    store::commit(tx).await.unwrap();
+
+    let marks = async || {
+        let statement = "select count(*) from automation_triggers";
+        sqlx::query_scalar::<_, i64>(statement).fetch_one(db).await.unwrap()
+    };
+    assert_eq!(marks().await, 2);
+    store::commit(deleting).await.unwrap();
+    let mut conn = store::acquire(db).await.unwrap();
+    assert_eq!(lock_due_triggers(&mut conn, 10).await.unwrap().len(), 0);
+    assert_eq!(marks().await, 0);
 }

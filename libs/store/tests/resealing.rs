@@ -61,6 +61,8 @@ async fn database(sealing: &MasterKey) -> TestDatabase {
              insert into automations (id, account_id, slug, name, is_enabled, definition_hash, sealed_env, scopes,
                                       trigger_type, created_at, updated_at)
              values ('{id}', '{ACCOUNT}', 'a{row}', 'A', true, '\\x00', {}, '{{}}', 'http', now(), now());
+             insert into automation_former_versions values
+                 ('{id}', '\\x00', '{ACCOUNT}', '{{}}', null, '{{}}', {});
              insert into automation_runs (id, account_id, automation_id, definition_hash, trigger_type, trigger, status,
                                           due_at, created_at)
              values ('{id}', '{ACCOUNT}', '{id}', '\\x00', 'http', '{{}}', 'waiting', now(), now());
@@ -77,6 +79,7 @@ async fn database(sealing: &MasterKey) -> TestDatabase {
             sealed(SealedColumn::TicketKey),
             sealed(SealedColumn::SignIn),
             sealed(SealedColumn::AutomationEnv),
+            sealed(SealedColumn::FormerAutomationEnv),
             sealed(SealedColumn::StepOutput),
         );
         execute(&database, &statement).await;

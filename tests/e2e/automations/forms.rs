@@ -202,7 +202,8 @@ impl Story for FollowUp {
             "trigger": {"type": "form_submission", "formId": form["formId"]},
             "env": {"MAIL_KEY": "key-3f9a0c71d2"},
             "steps": [
-                {"id": "pause", "type": "wait", "for": "3s"},
+                // Long enough for the test to see that the run waits, and to kill.
+                {"id": "pause", "type": "wait", "for": if scene.is_killed { "8s" } else { "3s" }},
                 {"id": "ask", "type": "fetch", "method": "POST", "url": format!("{}/mail", scene.peer.url),
                  "headers": {"Authorization": "Bearer {{ env.MAIL_KEY }}"},
                  "body": {"to": "{{ trigger.payload.email }}",

@@ -69,7 +69,7 @@ impl Owner {
         Ok(entries.iter().rev().map(|entry| entry["data"].clone()).collect())
     }
 
-    /// The number of pages with a slug.
+    /// Returns the pages with a slug.
     pub(super) async fn pages_with(&self, slug: &str) -> Result<Vec<Value>> {
         let listed = self.get("pages?limit=100").await?;
         let pages = listed["pages"].as_array().context("no pages")?;

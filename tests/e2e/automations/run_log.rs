@@ -87,12 +87,12 @@ impl Automation {
         .await
     }
 
-    /// Waits until `count` runs have ended, and returns all runs, oldest first.
+    /// Waits until the `count` oldest runs have ended, and returns all runs, oldest first.
     pub(super) async fn ended_runs(&self, owner: &Owner, count: usize) -> Result<Vec<Run>> {
         let mut seen = Vec::new();
         let ended = until_within(super::story::RUN_TIMEOUT, "runs to end", async || {
             seen = self.runs(owner).await.ok()?;
-            (seen.iter().filter(|run| run.has_ended()).count() >= count).then(|| seen.clone())
+            (seen.iter().take(count).filter(|run| run.has_ended()).count() == count).then(|| seen.clone())
         })
         .await;
         ended.with_context(|| format!("{count} runs were to end: {seen:?}"))

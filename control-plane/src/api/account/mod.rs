@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use store::accounts::{Account, AccountChange};
 use web::{Json, Problem, Reply, Usage};
 
+use super::automations::reschedule;
 use crate::App;
 use crate::call::{Call, scope, usage_of};
 
@@ -101,6 +102,9 @@ async fn update(
     let change = AccountChange { name, timezone: request.timezone };
     let mut tx = store::begin(&app.db).await?;
     store::accounts::update_account(&mut tx, call.account_id, &change).await?;
+    if let Some(zone) = &change.timezone {
+        reschedule(&mut tx, call.account_id, zone, call.now).await?;
+    }
     let account = store::accounts::find_account(&mut tx, call.account_id).await?;
     let account = account.ok_or_else(|| Problem::not_found("account"))?;
     app.commit(tx, vec![]).await?;

@@ -12,6 +12,7 @@ use web::{Code, Created, Json, Problem};
 use super::definition::{CheckedDefinition, check_env, names};
 use super::permissions::{authority, check_resources};
 use super::requests::CreateAutomationRequest;
+use super::schedules::timezone;
 use super::views::{AutomationView, find, view};
 use crate::App;
 use crate::automations::seal_env;
@@ -32,7 +33,6 @@ pub(super) async fn create(
     errors.extend(check_env(&env));
     let checked = all_or_errors(CheckedDefinition::read(members, &call.limits(), &names(&env)), errors)?;
     let is_enabled = request.enabled.unwrap_or(true);
-    let next_fire_at = checked.next_fire_at(&call.caller.account.timezone, call.now).filter(|_| is_enabled);
     let id = app.rng.uuid_v7(call.now);
     let limit = call.limits().projects;
 
@@ -42,6 +42,8 @@ pub(super) async fn create(
     if !usage::reserve(&mut tx, call.account_id, Counter::Projects, limit).await? {
         return Err(call.quota_exceeded("projects", limit));
     }
+    let zone = timezone(&call, &mut tx).await?;
+    let next_fire_at = checked.next_fire_at(&zone, call.now).filter(|_| is_enabled);
     let sealed_env = seal_env(&app.master_key, app.rng.bytes(), &env);
     let new = NewAutomation {
         id,

@@ -30,7 +30,7 @@ pub(super) async fn logs(
     let mut conn = store::acquire(&app.db).await?;
     call.check_id(&mut conn, Resource::Automations, id).await?;
     let automation = find(&call, &mut conn, id).await?;
-    let masking = masking(&app, &automation)?;
+    let masking = masking(&app, &automation);
     let filter = RunFilter { status: query.status.map(Into::into), after, limit };
     let mut found = list_runs(&mut conn, call.account_id, id, &filter).await?;
     check_runs_visible(&call, &mut conn, &found.rows).await?;
@@ -49,6 +49,6 @@ pub(super) async fn logs(
     found.rows.truncate(steps.len());
     let page = PageInfo::of(&found.rows, found.has_more);
     let rows = found.rows.into_iter().zip(steps);
-    let logs = rows.map(|(run, steps)| run_view(run, steps, &masking)).collect();
+    let logs = rows.map(|(run, steps)| run_view(run, steps, masking.as_ref())).collect();
     Ok(call.reply(AutomationLogListResponse { logs, page }).paginated())
 }

@@ -10,6 +10,7 @@ mod replay;
 mod requests;
 mod run_views;
 mod runs;
+mod schedules;
 mod test_run;
 mod update;
 mod views;
@@ -23,11 +24,13 @@ use web::{Deletion, Path, Problem, Query, Reply};
 
 use self::create::create;
 use self::logs::logs;
+use self::permissions::hide_last_errors;
 use self::replay::replay;
 use self::runs::{cancel, run};
+pub(super) use self::schedules::reschedule;
 use self::test_run::test;
 use self::update::update;
-use self::views::{AutomationView, find, view};
+use self::views::{AutomationView, find_readable, view};
 use crate::App;
 use crate::call::{Call, scope};
 
@@ -76,7 +79,8 @@ async fn list(
     let mut conn = store::acquire(&app.db).await?;
     let filter =
         call.list_filter_in(&mut conn, Resource::Automations, &query.pagination(), query.folder_id).await?;
-    let found = store::automations::list_automations(&mut conn, call.account_id, &filter).await?;
+    let mut found = store::automations::list_automations(&mut conn, call.account_id, &filter).await?;
+    hide_last_errors(&call, &mut conn, &mut found.rows).await?;
     Ok(call.list_page(found, |row| view(&app, row, None)))
 }
 
@@ -87,7 +91,7 @@ async fn read(
 ) -> Result<Reply<AutomationView>, Problem> {
     let mut conn = store::acquire(&app.db).await?;
     call.check_id(&mut conn, Resource::Automations, id).await?;
-    let automation = find(&call, &mut conn, id).await?;
+    let automation = find_readable(&call, &mut conn, id).await?;
     let durations = store::automations::find_durations(&mut conn, call.account_id, id).await?;
     Ok(call.reply(view(&app, automation, durations)))
 }

@@ -1,6 +1,7 @@
 //! Replays runs: a new run of the current definition with the trigger of an earlier one. The specification shows no
 //! endpoint for it; this is an extension.
 
+use automation::concurrency::RunConcurrency;
 use automation::definition::{AutomationDefinition, Step};
 use axum::extract::State;
 use contract::Signal;
@@ -10,17 +11,18 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use store::automations::{
     InsertedRun, NewRun, OverLimit, copy_steps, find_incomplete_step, insert_runs, lock_replayed_run,
+    set_source_hashes,
 };
 use uuid::Uuid;
 use web::{Code, OptionalJson, Path, Problem, Reply};
 
 use super::definition::CheckedDefinition;
 use super::depth::read_depth;
-use super::permissions::{check_borrowed, check_resources};
+use super::permissions::{check_replayed, check_resources, check_slug_restrictions};
 use super::run_views::AutomationRunStatus;
 use super::runs::find_visible;
 use crate::App;
-use crate::automations::RunConcurrency;
+use crate::automations::evaluate_concurrency;
 use crate::call::{Call, scope};
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -65,24 +67,30 @@ pub(super) async fn replay(
     let checked = CheckedDefinition::stored(&automation.definition)?;
     let definition = &checked.definition;
     check_resources(&call, &mut tx, definition).await?;
-    check_borrowed(&call, &automation.authority, definition)?;
+    check_slug_restrictions(&call, &automation.authority, definition)?;
     let kept = match from_step {
         None => Vec::new(),
         Some(step) => steps_before(definition, &step)?,
     };
+    let hash = &checked.hash;
+    let keeps_outputs = !kept.is_empty();
+    let sources =
+        check_replayed(&mut tx, call.account_id, &automation.authority, hash, &run, keeps_outputs).await?;
     if let Some(path) = find_incomplete_step(&mut tx, call.account_id, run_id, &kept).await? {
         let detail = format!(
             "the output of `{path}` is not stored whole: it holds a masked variable or is longer than 64 KB"
         );
         return Err(Problem::new(Code::Conflict, detail).hint("replay from that step or an earlier one"));
     }
+    let concurrency = definition.concurrency.as_ref().map(RunConcurrency::new);
+    let (concurrency, trigger) = evaluate_concurrency(concurrency, run.trigger).await?;
     let new = NewRun {
         id: app.rng.uuid_v7(call.now),
         automation_id: id,
         definition_hash: checked.hash.to_vec(),
         trigger_type: trigger_type(&run.trigger_type),
-        concurrency: definition.concurrency.as_ref().map(|limit| RunConcurrency::new(limit).of(&run.trigger)),
-        trigger: run.trigger,
+        concurrency,
+        trigger,
         is_test: run.is_test,
         depth: run.depth.max(depth),
         submission_id: None,
@@ -98,7 +106,10 @@ pub(super) async fn replay(
         Some(InsertedRun::OverLimit) => return Err(call.quota_exceeded("automation runs a month", limit)),
         Some(InsertedRun::Absent) | None => return Err(Problem::not_found("automation")),
     }
-    if !kept.is_empty() {
+    if !sources.is_empty() {
+        set_source_hashes(&mut tx, call.account_id, new_id, &sources).await?;
+    }
+    if keeps_outputs {
         copy_steps(&mut tx, call.account_id, run_id, new_id, &kept, call.now).await?;
     }
     app.commit_and_send(tx, vec![Signal::RunsDue { account_ids: vec![call.account_id] }]).await?;

@@ -15,6 +15,8 @@ use crate::automations::open_env;
 
 /// Most steps of one run in a response.
 const STEPS_MAX: i64 = 1_000;
+/// Most bytes of their inputs, outputs and errors together.
+const STEPS_BYTES_MAX: i64 = 4 << 20;
 
 /// Status of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
@@ -51,7 +53,8 @@ pub(super) struct AutomationRunView {
     error: Option<String>,
     /// Path of the step that failed, such as `each[3].notify`; null if none did.
     error_path: Option<String>,
-    /// Reason that a `stop` step gave; null for none.
+    /// Reason that a `stop` step gave; null for none. If the variables can't be decrypted, so that nothing can be masked, it
+    /// says so, and what the run was given and what it made of it are left out.
     message: Option<String>,
     /// When it was requested.
     created_at: DateTime<Utc>,
@@ -61,8 +64,10 @@ pub(super) struct AutomationRunView {
     finished_at: Option<DateTime<Utc>>,
     /// Milliseconds from begin to end; null before the end.
     ms: Option<i64>,
-    /// Its steps so far, in the order in which they began; at most 1000.
+    /// Its steps so far, in the order in which they began: the first 1000 at most, and as many as fit into 4 MiB together.
     steps: Vec<AutomationRunStepView>,
+    /// Whether it has more steps than `steps`: more than 1000, or more than 4 MiB of inputs, outputs and errors.
+    steps_truncated: bool,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -89,24 +94,41 @@ pub(super) struct AutomationRunStepView {
     attempts: i32,
 }
 
-/// Returns the masking of an automation's variables.
-pub(super) fn masking(app: &App, automation: &Automation) -> Result<Masking, Problem> {
-    let env = open_env(&app.master_key, automation.sealed_env.as_deref())?;
-    Ok(Masking::new(env.values().map(String::as_str)))
+/// What a run says whose values can't be masked.
+const NOT_MASKABLE: &str =
+    "not shown: the variables of this automation can't be decrypted; save `env` again with all values";
+
+/// Returns the masking of an automation's variables. `None` if they can't be decrypted: then nothing that may hold a value
+/// is shown.
+pub(super) fn masking(app: &App, automation: &Automation) -> Option<Masking> {
+    match open_env(&app.master_key, automation.sealed_env.as_deref()) {
+        Ok(env) => Some(Masking::new(env.values().map(String::as_str))),
+        Err(error) => {
+            tracing::error!(%error, automation.id = %automation.id, "stored variables are unreadable");
+            None
+        }
+    }
+}
+
+/// The steps of a run as far as a response holds them.
+#[derive(Debug, Serialize)]
+pub(super) struct StepsOfRun {
+    steps: Vec<AutomationRunStepView>,
+    is_truncated: bool,
 }
 
 /// Returns the steps of a run.
-pub(super) async fn steps_of(
-    conn: &mut Conn,
-    account_id: Uuid,
-    run_id: Uuid,
-) -> Result<Vec<AutomationRunStepView>, Problem> {
-    let steps = list_steps(conn, account_id, &[run_id], STEPS_MAX).await?;
-    Ok(steps.into_iter().map(|(_, step)| step_view(step)).collect())
+pub(super) async fn steps_of(conn: &mut Conn, account_id: Uuid, run_id: Uuid) -> Result<StepsOfRun, Problem> {
+    let found = list_steps(conn, account_id, run_id, STEPS_MAX, STEPS_BYTES_MAX).await?;
+    let steps = found.steps.into_iter().map(step_view).collect();
+    Ok(StepsOfRun { steps, is_truncated: found.is_truncated })
 }
 
 /// A run as its owner sees it.
-pub(super) fn run_view(run: Run, steps: Vec<AutomationRunStepView>, masking: &Masking) -> AutomationRunView {
+pub(super) fn run_view(run: Run, steps: StepsOfRun, masking: Option<&Masking>) -> AutomationRunView {
+    let Some(masking) = masking else {
+        return run_view(redacted(run), redacted_steps(steps), Some(&Masking::default()));
+    };
     let mut trigger = Map::new();
     trigger.insert("type".to_owned(), Value::String(run.trigger_type));
     match masking.json(&run.trigger) {
@@ -126,8 +148,24 @@ pub(super) fn run_view(run: Run, steps: Vec<AutomationRunStepView>, masking: &Ma
         started_at: run.started_at,
         finished_at: run.finished_at,
         ms: run.started_at.zip(run.finished_at).map(|(from, to)| (to - from).num_milliseconds()),
-        steps,
+        steps: steps.steps,
+        steps_truncated: steps.is_truncated,
     }
+}
+
+/// Removes whatever may hold a value of a variable.
+fn redacted(run: Run) -> Run {
+    let error = run.error.map(|_| NOT_MASKABLE.to_owned());
+    Run { trigger: Value::Object(Map::new()), error, message: Some(NOT_MASKABLE.to_owned()), ..run }
+}
+
+/// As [`redacted`]. Workers have masked them already, but with the variables of that time.
+fn redacted_steps(mut steps: StepsOfRun) -> StepsOfRun {
+    for step in &mut steps.steps {
+        (step.input, step.output) = (Value::Null, Value::Null);
+        step.error = step.error.take().map(|_| NOT_MASKABLE.to_owned());
+    }
+    steps
 }
 
 fn step_view(step: LoggedStep) -> AutomationRunStepView {

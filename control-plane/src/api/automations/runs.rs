@@ -22,7 +22,7 @@ pub(super) async fn run(
     let mut conn = store::acquire(&app.db).await?;
     let (automation, run) = find_visible(&call, &mut conn, id, run_id).await?;
     let steps = steps_of(&mut conn, call.account_id, run_id).await?;
-    let view = run_view(run, steps, &masking(&app, &automation)?);
+    let view = run_view(run, steps, masking(&app, &automation).as_ref());
     Ok(call.reply(view))
 }
 
@@ -39,9 +39,8 @@ pub(super) async fn cancel(
     }
     let (_, run) = find_visible(&call, &mut tx, id, run_id).await?;
     let steps = steps_of(&mut tx, call.account_id, run_id).await?;
-    let view = run_view(run, steps, &masking(&app, &automation)?);
     app.commit_and_send(tx, vec![Signal::RunsAnswered { run_ids: vec![run_id] }]).await?;
-    Ok(call.reply(view))
+    Ok(call.reply(run_view(run, steps, masking(&app, &automation).as_ref())))
 }
 
 /// Returns a run with its automation, if the caller may see both.

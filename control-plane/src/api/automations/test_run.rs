@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use automation::concurrency::RunConcurrency;
 use automation::definition::Trigger;
 use axum::extract::State;
 use chrono::{DateTime, TimeDelta, Utc};
@@ -19,11 +20,11 @@ use web::{Code, OptionalJson, Path, Problem, Reply};
 
 use super::definition::CheckedDefinition;
 use super::depth::read_depth;
-use super::permissions::{check_borrowed, check_resources};
+use super::permissions::{check_resources, check_slug_restrictions};
 use super::run_views::{AutomationRunView, masking, run_view, steps_of};
 use super::views::find;
 use crate::App;
-use crate::automations::RunConcurrency;
+use crate::automations::evaluate_concurrency;
 use crate::call::{Call, scope};
 
 /// How often to look for the end of the run.
@@ -51,18 +52,20 @@ pub(super) async fn test(
     let automation = find(&call, &mut tx, id).await?;
     let checked = CheckedDefinition::stored(&automation.definition)?;
     let definition = &checked.definition;
-    // The steps run with the permissions of the last change; a caller with fewer must not borrow them.
+    // The steps run with the permissions of the key that last saved them. A more restricted caller must not gain those.
     check_resources(&call, &mut tx, definition).await?;
-    check_borrowed(&call, &automation.authority, definition)?;
+    check_slug_restrictions(&call, &automation.authority, definition)?;
     let data = request.unwrap_or_default().trigger_data;
     let trigger = test_trigger(&definition.trigger, data, call.now);
+    let concurrency = definition.concurrency.as_ref().map(RunConcurrency::new);
+    let (concurrency, trigger) = evaluate_concurrency(concurrency, trigger).await?;
     let run_id = app.rng.uuid_v7(call.now);
     let new = NewRun {
         id: run_id,
         automation_id: id,
         definition_hash: checked.hash.to_vec(),
         trigger_type: "test",
-        concurrency: definition.concurrency.as_ref().map(|limit| RunConcurrency::new(limit).of(&trigger)),
+        concurrency,
         trigger,
         is_test: true,
         depth,
@@ -80,7 +83,7 @@ pub(super) async fn test(
     let mut conn = store::acquire(&app.db).await?;
     let steps = steps_of(&mut conn, call.account_id, run_id).await?;
     drop(conn);
-    let view = run_view(run, steps, &masking(&app, &automation)?);
+    let view = run_view(run, steps, masking(&app, &automation).as_ref());
     Ok(call.reply(view))
 }
 

@@ -1,7 +1,7 @@
 //! Updates automations.
 //!
-//! A caller that changes what an automation does lends it its own permissions: definition and variables are checked
-//! against the caller, and the runs from then on have the caller's scopes and restrictions.
+//! A change of the definition or the variables is checked against the caller's scopes and restrictions. Later runs have
+//! these permissions.
 
 use axum::extract::State;
 use domain::automations;
@@ -10,13 +10,14 @@ use domain::scopes::Resource;
 use serde_json::{Map, Value};
 use store::automations::{Automation, AutomationChange, SaveOutcome, lock_automation, update_automation};
 use uuid::Uuid;
-use web::{Json, Path, Problem, Reply};
+use web::{Code, Json, Path, Problem, Reply};
 
 use super::create::{all_or_errors, slug_taken};
 use super::definition::{CheckedDefinition, check_change, check_env, merged_env, names};
-use super::permissions::{authority, check_borrowed, check_kept_env, check_resources};
+use super::permissions::{authority, check_kept_env, check_resources, check_slug_restrictions};
 use super::requests::UpdateAutomationRequest;
-use super::views::{AutomationView, find, view};
+use super::schedules::timezone;
+use super::views::{AutomationView, find, find_readable, view};
 use crate::App;
 use crate::automations::{Env, open_env, seal_env};
 use crate::call::{Call, scope};
@@ -33,14 +34,17 @@ pub(super) async fn update(
     if let Some(folder_id) = request.folder_id {
         call.check_move(&mut tx, folder_id).await?;
     }
-    if !lock_automation(&mut tx, call.account_id, id).await? {
+    let zone = timezone(&call, &mut tx).await?;
+    if !lock_automation(&mut tx, call.account_id, id, request.enabled).await? {
         return Err(Problem::not_found("automation"));
     }
     let current = find(&call, &mut tx, id).await?;
     let env = match &request.env {
         None => None,
         Some(change) => {
-            let stored = open_env(&app.master_key, current.sealed_env.as_deref())?;
+            // Values that are all given anew replace stored ones that can't be decrypted.
+            let is_merged = change.values().any(Option::is_none);
+            let stored = if is_merged { stored_env(&app, &current)? } else { Env::new() };
             Some(merged_env(change, stored).map_err(Problem::validation)?)
         }
     };
@@ -59,7 +63,7 @@ pub(super) async fn update(
         // Its runs begin again with the permissions of the last change, as those of a test.
         if request.enabled == Some(true) && !current.is_enabled {
             check_resources(&call, &mut tx, &definition.definition).await?;
-            check_borrowed(&call, &current.authority, &definition.definition)?;
+            check_slug_restrictions(&call, &current.authority, &definition.definition)?;
         }
         definition
     };
@@ -68,8 +72,7 @@ pub(super) async fn update(
     // A schedule that goes on unchanged keeps its next time, which may be due just now.
     let is_rescheduled =
         is_enabled != current.is_enabled || trigger_in(&current.definition) != trigger_in(&definition.json);
-    let zone = &call.caller.account.timezone;
-    let next_fire_at = definition.next_fire_at(zone, call.now).filter(|_| is_enabled);
+    let next_fire_at = definition.next_fire_at(&zone, call.now).filter(|_| is_enabled);
     let env_names: Option<Vec<String>> = env.as_ref().map(|env| env.keys().cloned().collect());
     let sealed_env = env.as_ref().and_then(|env| seal_env(&app.master_key, app.rng.bytes(), env));
     let authority = authority(&call);
@@ -90,10 +93,18 @@ pub(super) async fn update(
         SaveOutcome::SlugTaken => return Err(slug_taken(request.slug.as_deref().unwrap_or_default())),
         SaveOutcome::Missing => return Err(Problem::not_found("automation")),
     }
-    let automation = find(&call, &mut tx, id).await?;
+    let automation = find_readable(&call, &mut tx, id).await?;
     app.commit(tx, vec![]).await?;
     app.http_targets.invalidate(id);
     Ok(call.reply(view(&app, automation, None)))
+}
+
+fn stored_env(app: &App, automation: &Automation) -> Result<Env, Problem> {
+    open_env(&app.master_key, automation.sealed_env.as_deref()).map_err(|error| {
+        tracing::error!(%error, automation.id = %automation.id, "stored variables are unreadable");
+        let detail = "the stored variables can't be decrypted, so their values can't be kept";
+        Problem::new(Code::Conflict, detail).hint("give the value of each variable in `env`")
+    })
 }
 
 /// Checks what is wrong with a request whatever the automation is.

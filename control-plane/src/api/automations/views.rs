@@ -11,6 +11,7 @@ use store::automations::{Automation, find_automation};
 use uuid::Uuid;
 use web::Problem;
 
+use super::permissions::hide_last_errors;
 use crate::App;
 use crate::call::Call;
 
@@ -59,7 +60,7 @@ struct AutomationStatistics {
     consecutive_failures: i32,
     /// When the last run ended; null for never.
     last_run_at: Option<DateTime<Utc>>,
-    /// Why the last failed run failed; null for none.
+    /// Why the last failed run failed; null for none, and for keys that may not see this run.
     last_error: Option<String>,
     /// Median duration of the last 1000 runs in milliseconds; null without runs, and in a list.
     p50_ms: Option<f64>,
@@ -71,6 +72,17 @@ struct AutomationStatistics {
 pub(super) async fn find<S>(call: &Call<S>, conn: &mut Conn, id: Uuid) -> Result<Automation, Problem> {
     let automation = find_automation(conn, call.account_id, id).await?;
     automation.ok_or_else(|| Problem::not_found("automation"))
+}
+
+/// As [`find`], for a response: without what the caller may not read.
+pub(super) async fn find_readable<S>(
+    call: &Call<S>,
+    conn: &mut Conn,
+    id: Uuid,
+) -> Result<Automation, Problem> {
+    let mut automation = find(call, conn, id).await?;
+    hide_last_errors(call, conn, std::slice::from_mut(&mut automation)).await?;
+    Ok(automation)
 }
 
 /// An automation as its owner sees it; `durations` are median and 95th percentile.

@@ -1,7 +1,11 @@
 //! Answers of `respond` steps to requests of http triggers.
 
 use contract::Signal;
+use domain::plans::Plan;
+use futures::stream::FuturesUnordered;
+use futures::{FutureExt, StreamExt};
 use http::Method;
+use sandbox::test::until;
 use serde_json::{Value, json};
 use store::automations::RunResult;
 
@@ -124,4 +128,43 @@ async fn a_request_waits_only_for_its_time_and_the_run_goes_on() {
     let (_, created) = owner.automation(with(http(), "slug", json!("b"))).await;
     let response = owner.trigger(created["triggerUrl"].as_str().unwrap(), &json!({})).await;
     assert_eq!((response.status.as_u16(), &response.json()["status"]), (202, &json!("queued")));
+}
+
+#[tokio::test]
+async fn requests_to_one_account_can_not_take_all_waits() {
+    let owner = Owner::new(&["automations.respond_timeout=300s"]).await;
+    let (_, created) = owner.automation(responder()).await;
+    let (other_key, _) = owner.api.trial_on(Plan::Scale).await;
+    let other = owner.api.send(Method::POST, "/api/automations", Some(&other_key), &responder()).await.1;
+    let url = created["triggerUrl"].as_str().unwrap();
+    let body = json!({});
+    let mut flood: FuturesUnordered<_> = (0..300).map(|_| owner.trigger(url, &body)).collect();
+    for _ in 256..300 {
+        let response = flood.next().await.unwrap();
+        assert_eq!((response.status.as_u16(), &response.json()["status"]), (202, &json!("queued")));
+        assert_eq!(response.run_id().get_version_num(), 7);
+    }
+    assert_eq!(flood.len(), 256, "they wait");
+    let stored = "select count(*)::text from automation_runs";
+    let waiting = owner.trigger(other["triggerUrl"].as_str().unwrap(), &body);
+    let mut waiting = std::pin::pin!(waiting);
+    loop {
+        assert!(futures::poll!(&mut waiting).is_pending(), "the other account waits as before");
+        if owner.column(stored).await == "301" {
+            break;
+        }
+    }
+    assert!(futures::poll!(&mut waiting).is_pending());
+    assert!(flood.next().now_or_never().is_none());
+    drop(flood);
+    let worker = async {
+        for run in owner.claim().await {
+            owner.answer(run.claim, json!({"status": 204})).await;
+        }
+    };
+    let (response, ()) = tokio::join!(owner.trigger(url, &body), async {
+        until(async || owner.column(stored).await == "302").await;
+        worker.await;
+    });
+    assert_eq!(response.status.as_u16(), 204, "clients that are gone leave their waits to others");
 }

@@ -6,6 +6,7 @@ use contract::Signal;
 use domain::plans::Plan;
 use http::{HeaderMap, Method, Request, StatusCode};
 use http_body_util::BodyExt;
+use sandbox::test::eventually;
 use serde_json::{Value, json};
 use service::{Clock, Rng};
 use sqlx::AssertSqlSafe;
@@ -137,14 +138,12 @@ impl Owner {
 
     /// Claims the one due run, as soon as there is one.
     pub(super) async fn claim_one(&self) -> ClaimedRun {
-        loop {
+        eventually(async || {
             let mut claimed = self.claim().await;
             assert!(claimed.len() < 2, "{claimed:?}");
-            if let Some(run) = claimed.pop() {
-                return run;
-            }
-            tokio::task::yield_now().await;
-        }
+            claimed.pop()
+        })
+        .await
     }
 
     /// Stores steps of a claimed run.

@@ -100,6 +100,43 @@ async fn a_page_of_logs_ends_before_its_steps_are_too_large() {
 }
 
 #[tokio::test]
+async fn a_run_with_too_many_or_too_large_steps_shows_the_first_and_says_so() {
+    let owner = Owner::new(&["automations.test_timeout=1ms"]).await;
+    let (path, created) = owner.automation(http()).await;
+    let url = created["triggerUrl"].as_str().unwrap();
+    let executed = async |count: usize, bytes: usize| {
+        let run_id = owner.trigger(url, &json!({})).await.run_id();
+        let run = owner.claim_one().await;
+        let steps = (0..count).map(|at| {
+            let output = json!("x".repeat(bytes));
+            let position = i32::try_from(at).unwrap();
+            store::automations::StepRow { position, ..step(&format!("each[{at}].s"), "fetch", output) }
+        });
+        owner.store_steps(run.claim, steps.collect()).await;
+        owner.succeed(run.claim).await;
+        owner.get(&format!("{path}/runs/{run_id}")).await
+    };
+    // The input of each is an object of some bytes.
+    for (count, bytes, shown) in
+        [(0, 0, 0), (1_000, 10, 1_000), (1_001, 10, 1_000), (64, 65_000, 64), (90, 65_000, 64)]
+    {
+        let run = executed(count, bytes).await;
+        let steps = run["steps"].as_array().unwrap();
+        assert_eq!(
+            (steps.len(), &run["stepsTruncated"]),
+            (shown, &json!(shown < count)),
+            "{count} of {bytes} bytes"
+        );
+        assert!(steps.iter().enumerate().all(|(at, step)| step["path"] == format!("each[{at}].s")));
+    }
+    let logs = owner.get(&format!("{path}/logs?limit=1")).await;
+    assert_eq!(
+        (logs["logs"][0]["steps"].as_array().unwrap().len(), &logs["logs"][0]["stepsTruncated"]),
+        (64, &json!(true))
+    );
+}
+
+#[tokio::test]
 async fn a_run_is_cancelled_once_and_its_worker_writes_nothing_more() {
     let owner = Owner::new(&[]).await;
     let (path, created) = owner.automation(http()).await;
@@ -126,4 +163,37 @@ async fn a_run_whose_definition_can_not_be_read_can_be_cancelled() {
     let cancelled = owner.ok(Method::POST, &format!("{path}/runs/{run_id}/cancel"), Value::Null).await;
     assert_eq!(cancelled["status"], "cancelled");
     owner.get(&format!("{path}/logs")).await;
+}
+
+#[tokio::test]
+async fn each_status_has_its_filter() {
+    const STATUSES: [&str; 7] = ["queued", "running", "waiting", "success", "error", "cancelled", "skipped"];
+    let owner = Owner::new(&[]).await;
+    let (path, _) = owner.automation(http()).await;
+    let insertion = format!(
+        "insert into automation_runs (id, account_id, automation_id, definition_hash, trigger_type, trigger, status,
+                                      due_at, created_at)
+         select gen_random_uuid(), account_id, id, definition_hash, 'http', '{{}}', status,
+                case when status in ('queued', 'running', 'waiting') then now() end, now()
+         from automations, unnest(array['{}']) status, generate_series(1, 2)",
+        STATUSES.join("','")
+    );
+    owner.api.execute(&insertion).await.unwrap();
+    for status in STATUSES {
+        let ids = format!(
+            "select string_agg(id::text, ' ' order by id desc) from automation_runs where status = '{status}'"
+        );
+        let expected = owner.column(&ids).await;
+        let expected: Vec<&str> = expected.split(' ').collect();
+        let first = owner.get(&format!("{path}/logs?status={status}&limit=1")).await;
+        assert_eq!(first["hasMore"], json!(true), "{status}");
+        let next = first["nextCursor"].as_str().unwrap();
+        let second = owner.get(&format!("{path}/logs?status={status}&limit=1&cursor={next}")).await;
+        assert_eq!(second["hasMore"], json!(false), "{status}");
+        let runs: Vec<&Value> =
+            [&first, &second].iter().flat_map(|page| page["logs"].as_array().unwrap()).collect();
+        let shown: Vec<&str> = runs.iter().map(|run| run["runId"].as_str().unwrap()).collect();
+        assert_eq!(shown, expected, "{status}");
+        assert!(runs.iter().all(|run| run["status"] == status), "{status}");
+    }
 }

@@ -2,6 +2,7 @@
 //! claim and end them as the job-runner does.
 
 mod answers;
+mod attacks;
 mod definitions;
 mod fixture;
 mod http_trigger;
@@ -12,3 +13,5 @@ mod replay;
 mod resume;
 mod settings;
 mod test_runs;
+mod unreadable_env;
+mod visibility;

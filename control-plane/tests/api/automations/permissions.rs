@@ -9,18 +9,18 @@ use crate::no_side_effects::Snapshot;
 
 const UNKNOWN: &str = "00000000-0000-0000-0000-000000000000";
 
-fn entry(page: &str) -> Value {
+pub(super) fn entry(page: &str) -> Value {
     json!([{"id": "entry", "type": "create_entry", "pageId": page, "data": {"a": "x"}}])
 }
 
 impl Owner {
-    async fn key_with(&self, restrictions: Value) -> String {
+    pub(super) async fn key_with(&self, restrictions: Value) -> String {
         let mut body = json!({"label": "k"});
         body.as_object_mut().unwrap().extend(restrictions.as_object().unwrap().clone());
         self.ok(Method::POST, "/api/keys", body).await["key"].as_str().unwrap().to_owned()
     }
 
-    async fn form(&self) -> String {
+    pub(super) async fn form(&self) -> String {
         let fields = json!([{"name": "a", "label": "A", "type": "text"}]);
         let form = self.ok(Method::POST, "/api/forms", json!({"name": "F", "fields": fields})).await;
         form["formId"].as_str().unwrap().to_owned()

@@ -108,6 +108,20 @@ async fn an_output_that_the_log_does_not_hold_whole_is_not_kept() {
 }
 
 #[tokio::test]
+async fn a_replay_keeps_also_the_outputs_that_a_response_has_no_space_for() {
+    let owner = Owner::new(&[]).await;
+    let (path, created) = owner.automation(definition()).await;
+    let url = created["triggerUrl"].as_str().unwrap();
+    let steps = (0..90).map(|at| step(&format!("each[{at}].inner"), "fetch", json!("x".repeat(65_000))));
+    let run = owner.executed(&path, url, steps.collect()).await;
+    assert_eq!(owner.get(&run).await["stepsTruncated"], json!(true));
+    let replayed = owner.ok(Method::POST, &format!("{run}/replay"), json!({"fromStep": "if"})).await;
+    let mut tx = owner.api.begin().await;
+    let run_id = replayed["runId"].as_str().unwrap().parse().unwrap();
+    assert_eq!(list_journal(&mut tx, &[run_id]).await.unwrap().len(), 90);
+}
+
+#[tokio::test]
 async fn a_replay_counts_in_the_month() {
     let owner = Owner::on(Plan::Free, &[]).await;
     let (path, created) = owner.automation(http()).await;

@@ -127,3 +127,20 @@ async fn a_link_is_of_one_run_one_wait_and_one_time() {
     owner.ok(Method::DELETE, &path, serde_json::Value::Null).await;
     assert_eq!(get(&owner, &link, BROWSER).await.status, 404);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_parallel_uses_of_a_link_one_resumes_the_run() {
+    let owner = Owner::new(&[]).await;
+    let (_, created) = owner.automation(http()).await;
+    let (_, link) = waiting(&owner, created["triggerUrl"].as_str().unwrap(), 0, TimeDelta::days(1)).await;
+    let headers = [("content-type", "application/json")];
+    let uses = (0..20).map(|number| owner.public(Method::POST, &link, &headers, json!(number).to_string()));
+    let responses = futures::future::join_all(uses).await;
+    let resumed: Vec<usize> = (0..20).filter(|at| responses[*at].status == 200).collect();
+    assert_eq!(resumed.len(), 1, "{responses:?}");
+    assert_eq!(responses.iter().filter(|response| response.status == 409).count(), 19, "{responses:?}");
+    let run = owner.claim_one().await;
+    assert_eq!(run.resumed, Some(json!({"number": 0, "payload": resumed[0]})));
+    owner.succeed(run.claim).await;
+    assert_eq!(owner.claim().await.len(), 0);
+}

@@ -122,6 +122,53 @@ async fn a_schedule_shows_its_next_time_in_its_own_or_the_accounts_time_zone() {
 }
 
 #[tokio::test]
+async fn a_change_of_the_accounts_time_zone_moves_the_schedules_without_their_own() {
+    let owner = Owner::new(&[]).await;
+    let schedule = |slug: &str, zone: Option<&str>| {
+        let mut trigger = json!({"type": "schedule", "cron": "0 7 * * *"});
+        if let Some(zone) = zone {
+            trigger["timezone"] = json!(zone);
+        }
+        with(with(http(), "slug", json!(slug)), "trigger", trigger)
+    };
+    let time = |shown: &Value| shown["nextRunAt"].as_str().unwrap().parse::<DateTime<Utc>>().unwrap();
+    let (follows, _) = owner.automation(schedule("a", None)).await;
+    let (own, created) = owner.automation(schedule("b", Some("UTC"))).await;
+    let (due, _) = owner.automation(schedule("c", None)).await;
+    let (disabled, _) = owner.automation(with(schedule("d", None), "enabled", json!(false))).await;
+    let past = "update automations set next_fire_at = '2026-01-01T00:00:00Z' where slug = 'c'";
+    owner.api.execute(past).await.unwrap();
+    for zone in [chrono_tz::Asia::Tokyo, chrono_tz::America::New_York, Berlin] {
+        owner.ok(Method::PUT, "/api/account", json!({"timezone": zone.name()})).await;
+        let next = time(&owner.get(&follows).await);
+        assert_eq!(next.with_timezone(&zone).hour(), 7, "{zone}");
+        let left = next - service::Clock::system().now();
+        assert!((-1..24).contains(&left.num_hours()), "{left}");
+        assert_eq!(owner.get(&own).await["nextRunAt"], created["nextRunAt"], "{zone}");
+        // The job-runner starts it in a moment.
+        assert_eq!(owner.get(&due).await["nextRunAt"], "2026-01-01T00:00:00Z");
+        assert_eq!(owner.get(&disabled).await["nextRunAt"], Value::Null);
+    }
+    owner.ok(Method::PUT, "/api/account", json!({"name": "N"})).await;
+    assert_eq!(time(&owner.get(&follows).await).with_timezone(&Berlin).hour(), 7);
+}
+
+#[tokio::test]
+async fn another_replica_schedules_in_a_changed_time_zone_at_once() {
+    let owner = Owner::new(&[]).await;
+    let other = owner.api.replica(&[]);
+    let send = async |method: Method, path: &str, body: Value| {
+        crate::harness::send_to(&other, method, path, Some(&owner.key), &body).await.1
+    };
+    assert_eq!(send(Method::GET, "/api/account", Value::Null).await["timezone"], "UTC", "it is cached there");
+    owner.ok(Method::PUT, "/api/account", json!({"timezone": "Asia/Tokyo"})).await;
+    let schedule = with(http(), "trigger", json!({"type": "schedule", "cron": "0 7 * * *"}));
+    let created = send(Method::POST, "/api/automations", schedule).await;
+    let next = created["nextRunAt"].as_str().unwrap().parse::<DateTime<Utc>>().unwrap();
+    assert_eq!(next.hour(), 22);
+}
+
+#[tokio::test]
 async fn an_automation_counts_as_a_project() {
     let owner = Owner::on(Plan::Free, &[]).await;
     let limit = owner.get("/api/account").await["_meta"]["usage"]["projects"]["limit"].as_i64().unwrap();

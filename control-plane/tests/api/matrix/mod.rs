@@ -3,6 +3,7 @@
 //! `matrix.txt` beside this folder shows the results. Rows are in `cases`, columns in `credentials`, the expected
 //! results in `rules`.
 
+mod case;
 mod cases;
 mod credentials;
 mod resources;
@@ -16,7 +17,7 @@ use sandbox::test::TestStore as _;
 use serde_json::{Value, json};
 use web::{Endpoint, endpoints_of};
 
-use self::cases::{CallSubject, Case};
+use self::case::{CallSubject, Case};
 use self::credentials::{Column, Credentials};
 use self::resources::Account;
 use self::rules::{ITEM_REJECTED, ResponseSummary, expected, shows};

@@ -5,7 +5,7 @@ use std::fmt;
 use domain::scopes::{Action, Resource, Scope};
 use web::Endpoint;
 
-use super::cases::{CallSubject, Case};
+use super::case::{CallSubject, Case};
 use super::credentials::Column::{self, FolderInside, FolderOutside, IdsWith, IdsWithout, OtherAccount};
 
 /// A response: its status and problem code.

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use web::Endpoint;
 
-use super::cases::{CallSubject, Case};
+use super::case::{CallSubject, Case};
 use super::credentials::Column;
 use super::rules::ResponseSummary;
 

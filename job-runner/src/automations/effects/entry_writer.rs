@@ -32,7 +32,7 @@ const MAX_ROWS: usize = 128;
 const PAUSE_MIN: Duration = Duration::from_millis(5);
 const PAUSE_MAX: Duration = Duration::from_millis(500);
 
-/// Why an entry is stored later.
+/// The failure of an entry if its run stayed locked until the time limit of the step.
 const BUSY_RUN: &str = "the run was being changed until the time limit of the step; run it again later";
 
 /// An entry of a claimed run.

@@ -12,6 +12,7 @@ use domain::depth;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
 use outbound::{Error, Request};
 use serde_json::{Map, Value};
+use sha2::{Digest, Sha256};
 use tokio::time::timeout;
 use url::Url;
 
@@ -25,7 +26,7 @@ const LOOKUP_TIMEOUT: Duration = Duration::from_secs(1);
 /// Maximum length of an `Idempotency-Key` at our own API and at most others.
 const IDEMPOTENCY_KEY_MAX: usize = 255;
 
-/// Headers by which a proxy tells a client's address. On our base host they would be believed.
+/// Headers in which a proxy forwards a client's address. Requests to the base host lose them, because it trusts them.
 const FORWARDING: [&str; 6] = [
     "forwarded",
     "x-forwarded-for",
@@ -158,9 +159,7 @@ fn idempotency_key(context: &RunContext, call: &EffectCall) -> String {
     if key.len() <= IDEMPOTENCY_KEY_MAX {
         return key;
     }
-    let digest = context.state.master_key.digest("automation.fetch", &[&call.path]);
-    let digest: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("{run_id}-{digest}")
+    format!("{run_id}-{}", hex::encode(Sha256::digest(call.path.as_bytes())))
 }
 
 /// A text is sent as it is, everything else as JSON.

@@ -1,6 +1,6 @@
 //! `find`: entries of a page or submissions of a form, newest first.
 
-use automation::execution::{Failure, Found};
+use automation::execution::{Failure, FindSource};
 use chrono::{DateTime, Utc};
 use domain::scopes::{Action, Resource, Scope};
 use domain::timestamps;
@@ -16,7 +16,7 @@ use super::transaction::Transaction;
 /// Returns the items that match. What has more than 1 MiB in all is cut, and `hasMore` says so.
 pub(super) async fn find(
     transaction: &mut Transaction<'_>,
-    source: Found,
+    source: FindSource,
     filter: &Map<String, Value>,
     since: Option<DateTime<Utc>>,
     limit: u32,
@@ -28,8 +28,8 @@ pub(super) async fn find(
         return Err(Failure::permanent("where must not contain a NUL character").into());
     }
     let (kind, id, part) = match source {
-        Found::Entries { page_id } => (Resource::Pages, page_id, Resource::Entries),
-        Found::Submissions { form_id } => (Resource::Forms, form_id, Resource::Submissions),
+        FindSource::Entries { page_id } => (Resource::Pages, page_id, Resource::Entries),
+        FindSource::Submissions { form_id } => (Resource::Forms, form_id, Resource::Submissions),
     };
     transaction.check(Scope::new(part, Action::Read), kind, id).await?;
     let account_id = transaction.context.account_id;
@@ -38,12 +38,12 @@ pub(super) async fn find(
     }
     let search = Search { filter, since, limit: i64::from(limit) };
     let (items, has_more): (Vec<Value>, bool) = match source {
-        Found::Entries { .. } => {
+        FindSource::Entries { .. } => {
             let found = find_entries(&mut transaction.tx, account_id, id, search).await.map_err(too_slow)?;
             let item = |entry: store::entries::Entry| json!({"id": entry.id, "data": entry.data, "createdAt": entry.created_at});
             (found.rows.into_iter().map(item).collect(), found.has_more)
         }
-        Found::Submissions { .. } => {
+        FindSource::Submissions { .. } => {
             let found =
                 find_submissions(&mut transaction.tx, account_id, id, search).await.map_err(too_slow)?;
             let item = |submission: store::submissions::Submission| {
@@ -61,7 +61,7 @@ pub(super) async fn find(
     Ok(json!({"count": items.len(), "items": items, "hasMore": has_more}))
 }
 
-/// A search that takes too long is a failure of the step: repeated, it would take as long.
+/// Fails the attempt at once if the search takes too long, instead of repeating it until the time limit.
 fn too_slow(error: store::Error) -> Abort {
     if error.is_statement_timeout() {
         let message = "the search took too long; narrow it with `since`";

@@ -1,4 +1,5 @@
-//! `respond`: the answer to the request that started the run. The edge, which holds the request, reads it from the run.
+//! `respond`: the answer to the request that started the run. The control plane, where the request waits, reads
+//! it from the run.
 
 use automation::check::is_respond_header;
 use automation::execution::Failure;

@@ -1,5 +1,5 @@
-//! `create_submission`: a submission under the form's rules, with all effects that a visitor's has. The owner's own
-//! automation is no spam, so the checks for spam are left out.
+//! `create_submission`: a submission under the form's rules, with all effects of a visitor's submission. Spam checks
+//! are skipped, because the owner's automation is trusted.
 
 use automation::execution::Failure;
 use domain::answers::{self, Answers};

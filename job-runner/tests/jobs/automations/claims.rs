@@ -1,6 +1,5 @@
 //! Two job-runners share the runs, and each run is walked once.
 
-use sandbox::test::until;
 use serde_json::{Value, json};
 
 use crate::fixture::account::Account;
@@ -12,10 +11,10 @@ async fn two_job_runners_walk_each_run_once() {
     let account = Account::new().await;
     let receiver = Receiver::responding([]).await;
     let automation = account.automation(json!([{"id": "ask", "type": "fetch", "url": receiver.url}])).await;
-    let (one, other) = (account.run(&[]).await, account.run(&[]).await);
+    let (one, other) = (account.run_automations(&[]).await, account.run_automations(&[]).await);
     let runs = (0..COUNT).map(|_| automation.new_run(&Value::Null)).collect();
     automation.start_all(runs).await;
-    until(async || automation.read().await.statistics.runs == i64::try_from(COUNT).unwrap()).await;
+    automation.until_ended(COUNT).await;
     assert_eq!(receiver.count(), COUNT);
     let keys: std::collections::BTreeSet<_> =
         receiver.received().iter().map(|one| one.header("idempotency-key").to_owned()).collect();
@@ -29,7 +28,7 @@ async fn runs_do_not_need_redis() {
     let account = Account::new().await;
     let automation = account.automation(json!([{"id": "a", "type": "set", "values": {"n": 1}}])).await;
     let closed_port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let _running = account.run(&[&format!("redis.url=redis://{closed_port}")]).await;
+    let _running = account.run_automations(&[&format!("redis.url=redis://{closed_port}")]).await;
     let id = automation.start(Value::Null).await;
     automation.run_when(id, "success").await;
 }

@@ -1,8 +1,13 @@
 //! Runs of automations.
 
 mod claims;
+mod definition_versions;
+mod deletion;
+mod effects_in_runs;
 mod failures;
 mod fairness;
+mod heartbeat;
+mod large_outputs;
 mod limits;
 mod runs;
 mod schedules;
@@ -24,7 +29,11 @@ use store::automations::{
 };
 use uuid::Uuid;
 
-use crate::fixture::account::{Account, new_id, now, seal};
+use crate::fixture::account::{Account, Running, new_id, now, seal};
+
+/// Poll intervals of other work.
+const OTHER_WORK: [&str; 3] =
+    ["garbage_collection.poll_interval=10s", "outbox.poll_interval=1s", "webhooks.poll_interval=10s"];
 
 /// An automation of an account.
 pub(crate) struct TestAutomation<'a> {
@@ -98,6 +107,11 @@ impl Account {
         TestAutomation { account: self, account_id, id, definition }
     }
 
+    /// Starts a job-runner that looks rarely for other work, because the machine may be busy.
+    async fn run_automations(&self, set: &[&str]) -> Running {
+        self.run(&[&OTHER_WORK, set].concat()).await
+    }
+
     /// Claims all due runs, as a job-runner would that is killed then. The lease ends at `until`.
     pub(crate) async fn claim_due_runs(&self, until: DateTime<Utc>) -> Vec<ClaimedRun> {
         let mut conn = store::acquire(&self.database.db).await.unwrap();
@@ -162,8 +176,7 @@ impl TestAutomation<'_> {
     /// Returns the steps of a run in the order in which they began.
     async fn steps(&self, id: Uuid) -> Vec<LoggedStep> {
         let mut conn = store::acquire(&self.account.database.db).await.unwrap();
-        let steps = list_steps(&mut conn, self.account_id, &[id], 1_000).await.unwrap();
-        steps.into_iter().map(|(_, step)| step).collect()
+        list_steps(&mut conn, self.account_id, id, 1_000, i64::MAX).await.unwrap().steps
     }
 
     /// Returns path and status of each step.
@@ -180,6 +193,16 @@ impl TestAutomation<'_> {
     async fn read(&self) -> Automation {
         let mut conn = store::acquire(&self.account.database.db).await.unwrap();
         find_automation(&mut conn, self.account_id, self.id).await.unwrap().unwrap()
+    }
+
+    /// Waits until this many runs are counted. The timeout applies to each step of progress, because the machine may be
+    /// slow.
+    async fn until_ended(&self, count: usize) {
+        let mut before = 0;
+        while before < i64::try_from(count).unwrap() {
+            let ended = async || self.read().await.statistics.runs;
+            before = eventually(async || Some(ended().await).filter(|now| *now > before)).await;
+        }
     }
 
     async fn cancel(&self, id: Uuid) -> bool {

@@ -13,7 +13,7 @@ use crate::fixture::receiver::Receiver;
 
 impl Account {
     /// Creates a page with entries.
-    async fn entry_page(&self) -> Uuid {
+    pub(super) async fn entry_page(&self) -> Uuid {
         let (subdomain_id, id) = (new_id(), new_id());
         let mut conn = store::acquire(&self.database.db).await.unwrap();
         let name = format!("site-{}", &subdomain_id.simple().to_string()[20..]);
@@ -53,7 +53,7 @@ fn three_steps(page: Uuid) -> Value {
 async fn a_run_of_three_steps_ends_with_its_log_and_its_statistics() {
     let account = Account::new().await;
     let automation = account.automation(three_steps(account.entry_page().await)).await;
-    let _running = account.run(&[]).await;
+    let _running = account.run_automations(&[]).await;
     let id = automation.start(json!({"n": 2, "mail": "A@B.co"})).await;
     let run = automation.run_when(id, "success").await;
     assert_eq!((run.due_at, run.error, run.message), (None, None, None));
@@ -83,7 +83,7 @@ async fn a_test_run_uses_test_outputs_and_moves_no_statistics() {
         {"id": "sum", "type": "set", "values": {"n": "{{ steps.ask.body + 1 }}"}},
     ]);
     let automation = account.automation(steps).await;
-    let _running = account.run(&[]).await;
+    let _running = account.run_automations(&[]).await;
     let mut run = automation.new_run(&Value::Null);
     (run.is_test, run.trigger_type) = (true, "test");
     let id = automation.start_run(run).await;
@@ -98,20 +98,21 @@ async fn a_run_continues_after_its_last_stored_step_when_its_worker_was_killed()
     let receiver = Receiver::responding([]).await;
     let steps = json!([
         {"id": "first", "type": "fetch", "url": receiver.url},
-        {"id": "pause", "type": "wait", "for": "1s"},
+        {"id": "pause", "type": "wait", "resume": true},
         {"id": "second", "type": "fetch", "url": receiver.url},
     ]);
     let automation = account.automation(steps).await;
     let id = automation.start(Value::Null).await;
     // A worker that is killed before its first step.
     assert_eq!(account.claim_due_runs(now()).await[0].claims, 1);
-    let first = account.run(&[]).await;
+    let first = account.run_automations(&[]).await;
     automation.run_when(id, "waiting").await;
     first.stop().await;
     // One that is killed when the wait is over.
-    until(async || account.claim_due_runs(now()).await.iter().any(|run| run.has_begun && run.claims == 1))
-        .await;
-    let _second = account.run(&[]).await;
+    assert!(account.resume(id, 0).await);
+    let killed = account.claim_due_runs(now()).await;
+    assert_eq!((killed[0].has_begun, killed[0].claims), (true, 1));
+    let _second = account.run_automations(&[]).await;
     automation.run_when(id, "success").await;
     assert_eq!(receiver.count(), 2, "the first request is not sent again");
     assert_eq!(
@@ -129,7 +130,7 @@ async fn a_run_that_stops_five_workers_is_not_walked_again() {
     for claims in 1..=5 {
         assert_eq!(account.claim_due_runs(now()).await[0].claims, claims);
     }
-    let _running = account.run(&[]).await;
+    let _running = account.run_automations(&[]).await;
     let run = automation.run_when(id, "error").await;
     assert!(run.error.unwrap().starts_with("stopped 5 times"));
     assert_eq!(receiver.count(), 0);
@@ -141,26 +142,31 @@ async fn a_run_is_cancelled_while_it_waits_and_while_it_runs() {
     let receiver = Receiver::stalled().await;
     let waiting = account.automation(json!([{"id": "pause", "type": "wait", "for": "1h"}])).await;
     let steps = json!([
-        {"id": "ask", "type": "fetch", "url": receiver.url},
+        {"id": "ask", "type": "fetch", "url": receiver.url, "timeoutMs": 60_000},
         {"id": "again", "type": "fetch", "url": receiver.url},
     ]);
     let asking = account.automation(steps).await;
-    let _running = account.run(&[]).await;
+    let running = account.run_automations(&[]).await;
     let (first, second) = (waiting.start(Value::Null).await, asking.start(Value::Null).await);
     waiting.run_when(first, "waiting").await;
+    let logged = waiting.outline(first).await;
     assert!(waiting.cancel(first).await && !waiting.cancel(first).await);
     until(async || receiver.count() == 1).await;
     assert!(asking.cancel(second).await);
     receiver.release();
-    // A run that starts now ends, so the worker has gone on.
+    // A run that starts now ends, and all walks have ended when the job-runner has.
     let third = asking.start(Value::Null).await;
     asking.run_when(third, "success").await;
+    running.stop().await;
     assert_eq!(receiver.count(), 3, "the cancelled run sent no second request");
     for (automation, id) in [(&waiting, first), (&asking, second)] {
-        assert_eq!(automation.run(id).await.status.as_str(), "cancelled");
+        let run = automation.run(id).await;
+        assert_eq!((run.status.as_str(), run.due_at, run.error), ("cancelled", None, None));
+        assert!(!account.resume(id, 0).await);
     }
+    assert_eq!(waiting.outline(first).await, logged);
     assert!(asking.steps(second).await.is_empty(), "nor did it store the first one");
-    assert_eq!(waiting.read().await.statistics.runs, 0);
+    assert_eq!((waiting.read().await.statistics.runs, asking.read().await.statistics.runs), (0, 1));
 }
 
 #[tokio::test]
@@ -168,7 +174,7 @@ async fn at_shutdown_a_walk_ends_and_runs_that_have_not_begun_are_released() {
     let account = Account::new().await;
     let receiver = Receiver::stalled().await;
     let automation = account.automation(json!([{"id": "ask", "type": "fetch", "url": receiver.url}])).await;
-    let running = account.run(&[]).await;
+    let running = account.run_automations(&[]).await;
     let id = automation.start(Value::Null).await;
     until(async || receiver.count() == 1).await;
     running.request_stop();
@@ -192,7 +198,7 @@ async fn values_of_variables_are_masked_in_the_log_and_read_by_later_walks() {
     ]));
     let env = json!({"TOKEN": "s3cret-token"});
     let automation = account.automation_with(&definition, None, &env).await;
-    let _running = account.run(&[]).await;
+    let _running = account.run_automations(&[]).await;
     let id = automation.start(Value::Null).await;
     let run = automation.run_when(id, "error").await;
     assert_eq!(run.error, Some(format!("bad token {MASK}")));
@@ -216,7 +222,7 @@ async fn loops_and_transforms_run_and_an_unreadable_definition_is_an_error() {
                 {"id": "one", "type": "set", "values": {"n": "{{ n + 1 }}"}}]},
         ]))
         .await;
-    let _running = account.run(&[]).await;
+    let _running = account.run_automations(&[]).await;
     let id = automation.start(json!([1, 2, 3])).await;
     let run = automation.run_when(id, "success").await;
     assert_eq!(run.error, None);
@@ -235,6 +241,6 @@ async fn a_run_of_a_suspended_account_ends_with_an_error() {
     let automation = account.automation(json!([{"id": "a", "type": "set", "values": {"n": 1}}])).await;
     let id = automation.start(Value::Null).await;
     account.change("update accounts set suspended_at = now()").await;
-    let _running = account.run(&[]).await;
+    let _running = account.run_automations(&[]).await;
     assert_eq!(automation.run_when(id, "error").await.error.as_deref(), Some("the account is suspended"));
 }

@@ -53,7 +53,7 @@ async fn a_submission_starts_one_run_of_each_automation_of_its_form() {
     let concurrency = json!({"limit": 1, "key": "{{ trigger.payload.mail }}"});
     let one = account.automation_with(&on_submission(&form, &concurrency), None, &json!({})).await;
     let other = account.automation_with(&on_submission(&form, &Value::Null), None, &json!({})).await;
-    let (_first, _second) = (account.run(&[]).await, account.run(&[]).await);
+    let (_first, _second) = (account.run_automations(&[]).await, account.run_automations(&[]).await);
     // Data is never evaluated.
     let submission = account.submit_lead(&form, "{{ env.TOKEN }}", 0).await;
     for automation in [&one, &other] {
@@ -87,7 +87,7 @@ async fn a_run_beyond_the_months_limit_leaves_a_skipped_row() {
             account.id
         ))
         .await;
-    let _running = account.run(&[]).await;
+    let _running = account.run_automations(&[]).await;
     for mail in ["a@b.co", "c@d.co"] {
         account.submit_lead(&form, mail, 0).await;
     }
@@ -107,14 +107,14 @@ async fn a_chain_of_submissions_ends_and_disabled_automations_start_nothing() {
     for depth in [4, 5] {
         account.submit_lead(&form, "a@b.co", depth).await;
     }
-    let running = account.run(&[]).await;
+    let running = account.run_automations(&[]).await;
     until(async || account.untriggered().await == 0).await;
     let depths: Vec<i16> = automation.runs().await.iter().map(|run| run.depth).collect();
     assert_eq!(depths, [4]);
     running.stop().await;
     account.submit_lead(&form, "a@b.co", 0).await;
     account.change("update automations set is_enabled = false").await;
-    let _running = account.run(&[]).await;
+    let _running = account.run_automations(&[]).await;
     until(async || account.untriggered().await == 0).await;
     assert_eq!(automation.runs().await.len(), 1);
 }

@@ -50,6 +50,26 @@ async fn an_authority_that_rejects_many_nonces_loses_no_order() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_accepted_order_that_postgres_does_not_store_at_first_is_not_lost() {
+    let Some(authority) = Authority::start(&Options::default()).await else { return };
+    let account = &authority.account;
+    // As if Postgres shut down, three times.
+    let refuse = "create sequence refusals;
+                  create function refuse() returns trigger language plpgsql as $$ begin
+                      if nextval('refusals') <= 3 then raise exception 'shutting down' using errcode = '57P01'; end if;
+                      return new;
+                  end $$;
+                  create trigger refuse before update on certificates for each row
+                      when (old.order_url is null and new.order_url is not null) execute function refuse()";
+    account.change(refuse).await;
+    authority.verified_domain("kept.example").await;
+    let _running = authority.run(&[]).await;
+    authority.issued("kept.example").await;
+    assert_eq!(account.number("select last_value from refusals").await, 4);
+    assert_eq!((authority.pebble.orders(), authority.pebble.issued()), (1, 1));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_authority_that_is_down_is_tried_again_until_it_is_back() {
     let Some(mut authority) = Authority::start(&Options::default()).await else { return };
     authority.pebble.kill().await.unwrap();

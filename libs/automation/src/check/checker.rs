@@ -14,7 +14,7 @@ use crate::templates::Template;
 /// Maximum number of branches and loops around a step.
 pub const NESTING_MAX: usize = 4;
 
-/// Where a step stands: whether inside a loop, for errors about references.
+/// Whether a step is inside a loop. Errors about references depend on it.
 pub(super) struct Place {
     pub(super) is_in_loop: bool,
 }
@@ -25,7 +25,7 @@ pub(super) struct Checker<'a> {
     pub(super) env: &'a BTreeSet<String>,
     pub(super) places: BTreeMap<&'a str, Place>,
     /// Position of the last step that waits for a confirmation.
-    pub(super) resumes: Option<usize>,
+    pub(super) last_resumable_wait: Option<usize>,
 }
 
 pub(super) fn places<'a>(all: &[(String, &'a Step)]) -> BTreeMap<&'a str, Place> {
@@ -40,7 +40,7 @@ pub(super) fn places<'a>(all: &[(String, &'a Step)]) -> BTreeMap<&'a str, Place>
 }
 
 /// Returns the position of the last resumable wait.
-pub(super) fn resumes(all: &[(String, &Step)]) -> Option<usize> {
+pub(super) fn last_resumable_wait(all: &[(String, &Step)]) -> Option<usize> {
     all.iter().rposition(|(_, step)| matches!(&step.action, Action::Wait(wait) if wait.resume))
 }
 

@@ -13,7 +13,7 @@ use domain::plans::Limits;
 use domain::{FIELD_ERRORS_MAX, FieldError};
 
 use crate::definition::{AutomationDefinition, DEFINITION_BYTES_MAX};
-use checker::{Checker, places, resumes};
+use checker::{Checker, last_resumable_wait, places};
 use references::Visible;
 
 pub use checker::NESTING_MAX;
@@ -26,8 +26,13 @@ pub const STEPS_MAX: usize = 500;
 /// Checks a definition against the language and the limits of a plan. `env` holds the names of its variables.
 pub fn check(definition: &AutomationDefinition, limits: &Limits, env: &BTreeSet<String>) -> Vec<FieldError> {
     let all = definition.all_steps();
-    let mut checker =
-        Checker { errors: Vec::new(), definition, env, places: BTreeMap::new(), resumes: resumes(&all) };
+    let mut checker = Checker {
+        errors: Vec::new(),
+        definition,
+        env,
+        places: BTreeMap::new(),
+        last_resumable_wait: last_resumable_wait(&all),
+    };
     if definition.canonical_json().len() > DEFINITION_BYTES_MAX {
         checker.push("steps", "too_large", "a definition may have at most 1 MB as JSON".to_owned());
         return checker.errors;

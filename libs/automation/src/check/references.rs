@@ -141,7 +141,7 @@ impl Checker<'_> {
             ("env", Some(name)) => self.has_env(field, name),
             ("run", Some("resumeUrl")) => {
                 // A wait at this very position or later in the text; `position` counts the steps before this one.
-                if self.resumes.is_none_or(|wait| wait <= visible.position) {
+                if self.last_resumable_wait.is_none_or(|wait| wait <= visible.position) {
                     let message =
                         format!("{field}: run.resumeUrl needs a later step of type wait with resume: true");
                     self.push(field, "reference", message);

@@ -9,7 +9,7 @@ use super::checker::Checker;
 use super::headers::{is_fetch_header, is_respond_header};
 use super::references::Visible;
 use crate::definition::{Action, FindIn, FindStep, Step, Trigger, UpdatePageStep, WaitStep};
-use crate::schedule::{WAIT_MAX, parse_duration};
+use crate::schedule::{WAIT_MAX, parse_duration, parse_timestamp};
 use crate::templates::Template;
 
 /// Returns why a step makes no attempts that could be limited or repeated; `None` if it makes some.
@@ -29,6 +29,11 @@ fn without_attempts(action: &Action) -> Option<&'static str> {
         | Action::CreateSubmission(_)
         | Action::SendWebhook(_) => None,
     }
+}
+
+/// Returns the text of a template without expressions.
+fn literal(text: &str) -> Option<String> {
+    Template::parse(text).ok()?.literal().map(str::to_owned)
 }
 
 impl Checker<'_> {
@@ -126,6 +131,17 @@ impl Checker<'_> {
                 Some(_) => {}
             }
         }
+        // A date ahead may be more than 30 days from now, and fewer from when the step runs.
+        if let Some(until) = wait.until.as_deref().and_then(literal)
+            && parse_timestamp(&until).is_none()
+        {
+            self.refuse(
+                path,
+                "until",
+                "timestamp",
+                "a timestamp such as 2027-01-31T09:00:00+01:00 or a template of one is needed",
+            );
+        }
         if !wait.resume {
             for (name, is_given) in
                 [("timeout", wait.timeout.is_some()), ("onTimeout", wait.on_timeout.is_some())]
@@ -203,10 +219,7 @@ impl Checker<'_> {
         if !is_valid {
             self.refuse(path, "isPublished", "type", "true, false or a template is needed");
         }
-        let literal = |text: &Option<String>| {
-            let template = text.as_deref().and_then(|text| Template::parse(text).ok())?;
-            template.literal().map(str::to_owned)
-        };
+        let literal = |text: &Option<String>| text.as_deref().and_then(literal);
         let mut errors = literal(&page.slug).map(|slug| pages::check_slug(&slug)).unwrap_or_default();
         let (title, html) = (literal(&page.title), literal(&page.html));
         let css = page.css.as_ref().and_then(Option::as_deref);

@@ -156,6 +156,11 @@ fn rules_of_single_steps_hold() {
         (json!({"type": "wait", "for": "soon"}), ".for"),
         (json!({"type": "wait", "for": "0s"}), ".for"),
         (json!({"type": "wait", "for": "1m", "timeout": "1m"}), ".timeout"),
+        (json!({"type": "wait", "until": "tomorrow"}), ".until"),
+        (json!({"type": "wait", "until": ""}), ".until"),
+        (json!({"type": "wait", "until": "2027-01-31"}), ".until"),
+        (json!({"type": "wait", "until": "2027-01-31T09:00:00"}), ".until"),
+        (json!({"type": "wait", "until": "2027-02-30T09:00:00Z"}), ".until"),
         (json!({"type": "for_each", "items": [], "steps": [set("y", "")], "concurrency": 6}), ".concurrency"),
         (json!({"type": "for_each", "items": [], "steps": [set("y", "")], "as": "env"}), ".as"),
         (json!({"type": "condition", "branches": []}), ".branches"),
@@ -199,6 +204,20 @@ fn rules_of_single_steps_hold() {
     }
     let inside = json!({"id": "l", "type": "for_each", "items": [], "steps": [{"id": "w", "type": "wait", "resume": true}]});
     assert_eq!(fields(json!([inside])), ["steps[0].steps[0].resume"]);
+}
+
+#[test]
+fn a_wait_until_a_readable_date_is_accepted_however_far_ahead() {
+    for until in [
+        "2027-01-31T09:00:00+01:00",
+        " 9999-12-31T23:59:59Z ",
+        "1970-01-01T00:00:00Z",
+        "{{ trigger.payload.at }}",
+        "{{ trigger.payload.day }}T09:00:00Z",
+    ] {
+        let steps = json!([{"id": "a", "type": "wait", "until": until}]);
+        assert_eq!(fields(steps), Vec::<String>::new(), "{until}");
+    }
 }
 
 #[test]

@@ -12,9 +12,10 @@ pub struct SetStep {
     pub values: Map<String, Value>,
 }
 
-/// Filters, sorts and reshapes a list or an object. Output: the new list or object. The order is `filter`, `sort`,
-/// `map`, `pick`: `sort` can read members that `map` leaves out, and `pick` takes members of what `map` made. Expressions and templates see each element as `item` with its `index` (from 0) or, of an object,
-/// its `key`.
+/// Filters, sorts and reshapes a list or an object. Output: the new list or object. The operations run in the order
+/// `filter`, `sort`, `map`, `pick`: `sort` can read members that `map` drops, and `pick` selects members of the result
+/// of `map`. Expressions and templates read each element as `item`, with its `index` (from 0) in a list, or its `key`
+/// in an object.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct TransformStep {

@@ -58,7 +58,7 @@ fn definition(value: &Value) -> Result<AutomationDefinition, Errors> {
     let steps = object.get("steps").map(|value| steps(value, "steps", &mut errors));
     let concurrency = object.get("concurrency").filter(|value| !value.is_null()).and_then(|value| {
         self::object(value, "concurrency", &SHAPES.concurrency, &mut errors)?;
-        keep(read_as(value.clone()), "concurrency", &mut errors)
+        value_or_error(read_as(value.clone()), "concurrency", &mut errors)
     });
     errors.truncate(FIELD_ERRORS_MAX);
     match (started, steps) {
@@ -91,7 +91,7 @@ fn trigger(value: &Value, errors: &mut Errors) -> Option<Trigger> {
     let (kind, shape) = kind_of("trigger", value, path, Trigger::KINDS, &SHAPES.triggers, errors)?;
     let mut object = object(value, path, shape, errors)?.clone();
     object.shift_remove("type");
-    keep((kind.read)(Value::Object(object)), path, errors)
+    value_or_error((kind.read)(Value::Object(object)), path, errors)
 }
 
 fn steps(value: &Value, path: &str, errors: &mut Errors) -> Vec<Step> {
@@ -118,14 +118,14 @@ fn step(value: &Value, path: &str, errors: &mut Errors) -> Option<Step> {
             own.insert(name.clone(), member.clone());
         }
     }
-    let options = keep(read_as(Value::Object(common)), path, errors);
+    let options = value_or_error(read_as(Value::Object(common)), path, errors);
     let action = if kind.word == "condition" {
         Some(Action::Condition(condition(object, path, errors)))
     } else {
         if kind.word == "for_each" {
             own.insert("steps".to_owned(), Value::Array(Vec::new()));
         }
-        keep((kind.read)(Value::Object(own)), path, errors)
+        value_or_error((kind.read)(Value::Object(own)), path, errors)
     };
     let mut step = Step { options: options?, action: action? };
     if let (Action::ForEach(each), Some(value)) = (&mut step.action, object.get("steps")) {
@@ -222,7 +222,7 @@ fn object<'a>(
 
 /// Returns the value, or pushes serde's error with its path. A missing or unknown member directly in the object has
 /// been reported already.
-fn keep<T>(result: Result<T, ReadError>, path: &str, errors: &mut Errors) -> Option<T> {
+fn value_or_error<T>(result: Result<T, ReadError>, path: &str, errors: &mut Errors) -> Option<T> {
     let error = match result {
         Ok(value) => return Some(value),
         Err(error) => error,

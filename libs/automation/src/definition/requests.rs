@@ -7,8 +7,8 @@ use uuid::Uuid;
 
 /// Sends an HTTP request. Output: `{status, headers, body}`; `body` is parsed if it is JSON, a text if it is one, else
 /// base64, and `isBase64` is true then. It may have at most 1 MiB. A status from 400 on is a failure; 408, 425, 429 and
-/// from 500 on it is retried, if `retry` says so. Redirects are not followed. At most 100 requests in one run. The header
-/// `Idempotency-Key` is the same in every attempt.
+/// from 500 on it is retried, if `retry` says so. Redirects are not followed. At most 100 requests in one run, retries
+/// included. The header `Idempotency-Key` is the same in every attempt.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct FetchStep {

@@ -20,7 +20,8 @@ pub struct FindStep {
     /// With `submissions`: the form.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub form_id: Option<Uuid>,
-    /// Values that fields must equal, all of them; templates by name of the field, at most 20.
+    /// Only items whose fields have these values, all of them; templates by name of the field, at most 20. A field has a
+    /// value if it equals it or is a list that contains it. Null is also the value of a missing field.
     #[serde(default, rename = "where", skip_serializing_if = "Map::is_empty")]
     #[schemars(extend("maxProperties" = 20))]
     pub filter: Map<String, Value>,

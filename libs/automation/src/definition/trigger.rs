@@ -33,7 +33,7 @@ pub struct HttpTrigger {
     /// The only accepted method; others are answered 405.
     #[serde(default)]
     pub method: HttpMethod,
-    /// What a request must prove; without it, every request to the URL starts a run.
+    /// Authentication of requests. Without it, every request to the URL starts a run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub auth: Option<HttpAuth>,
     /// Whether scripts on other sites may call the URL and read its answer (`Access-Control-Allow-Origin: *`).
@@ -72,7 +72,7 @@ impl HttpMethod {
     }
 }
 
-/// What a request to an http trigger must prove.
+/// Authentication of requests to an http trigger.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "HttpTriggerAuth")]

@@ -26,22 +26,18 @@ impl<E: Effects, L: Language> Walk<'_, E, L> {
         action: &Action,
         scope: &Scope,
     ) -> Result<Value, StepError> {
-        if visit.step.action.kind() == StepType::Fetch
-            && self.fetches.fetch_add(1, Ordering::Relaxed) >= RUN_FETCHES_MAX
-        {
-            return Err(format!("a run sends at most {RUN_FETCHES_MAX} requests").into());
-        }
         let recorded = self.journal.get(&visit.path);
         if let Some(ended) = recorded.and_then(ended) {
             return ended;
         }
-        let mut attempt = 1;
+        let (mut attempt, mut previous) = (1, None);
         if let Some(pending) = recorded {
             let until = waiting_until(pending);
             if until > self.effects.now() {
                 return Err(Halt::Waiting { until, resume: None }.into());
             }
-            attempt = pending.attempts + 1;
+            attempt = pending.attempts.saturating_add(1);
+            previous = Some(Failure::transient(pending.error.clone().unwrap_or_default()));
         }
         let effect = self.render_effect(action, scope)?;
         // What is stored or sent deeper could not be read back.
@@ -60,6 +56,11 @@ impl<E: Effects, L: Language> Walk<'_, E, L> {
             effect,
         };
         loop {
+            if call.kind == StepType::Fetch && self.fetches.fetch_add(1, Ordering::Relaxed) >= RUN_FETCHES_MAX
+            {
+                return Err(self.refuse_request(call, previous).await);
+            }
+            visit.attempts.store(call.attempt, Ordering::Relaxed);
             let failure = match self.effects.perform(call.clone()).await {
                 Ok(output) => return Ok(output),
                 Err(EffectError::Lost) => return Err(Halt::Lost.into()),
@@ -72,8 +73,18 @@ impl<E: Effects, L: Language> Walk<'_, E, L> {
                 Some(pause) if pause < LONG_PAUSE => self.effects.sleep(pause).await,
                 Some(pause) => return Err(self.postpone(&call, failure, pause).await.into()),
             }
+            previous = Some(failure);
             call.attempt += 1;
         }
+    }
+
+    /// Fails a step because its request would be one too many. `previous` is the failure that it would repeat.
+    async fn refuse_request(&self, mut call: EffectCall, previous: Option<Failure>) -> StepError {
+        let limit = format!("a run sends at most {RUN_FETCHES_MAX} requests, retries included");
+        let Some(previous) = previous else { return limit.into() };
+        call.attempt -= 1;
+        let message = format!("{}; it is not tried again, because {limit}", previous.message);
+        self.record_failure(&call, Failure { message, ..previous }).await
     }
 
     async fn record_failure(&self, call: &EffectCall, failure: Failure) -> StepError {

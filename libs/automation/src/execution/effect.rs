@@ -60,7 +60,7 @@ pub enum Effect {
     Find {
         /// What is searched.
         #[serde(flatten)]
-        source: Found,
+        source: FindSource,
         /// Values that fields must equal.
         #[serde(rename = "where")]
         filter: Map<String, Value>,
@@ -110,7 +110,7 @@ impl Effect {
 /// What a `find` step searches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
-pub enum Found {
+pub enum FindSource {
     /// Entries of a page.
     #[serde(rename_all = "camelCase")]
     Entries {
@@ -212,7 +212,7 @@ pub struct Failure {
     pub message: String,
     /// Whether another attempt may succeed.
     pub is_transient: bool,
-    /// What is known of the failure, such as the answer of a refused request; the output of a step that may fail.
+    /// Details, such as the response to a failed request. With `onError: continue` they become the step's output.
     pub output: Option<Value>,
 }
 

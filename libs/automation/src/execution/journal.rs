@@ -1,11 +1,12 @@
 //! The records of a run's steps, by path.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use chrono::{DateTime, Utc};
 use serde_json::Value;
 
-use crate::definition::StepType;
+use super::RUN_FETCHES_MAX;
+use crate::definition::{AutomationDefinition, StepType};
 
 /// Status of a recorded step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,6 +86,21 @@ impl Journal {
     /// Returns the record of a path.
     pub fn get(&self, path: &str) -> Option<&Recorded> {
         self.0.get(path)
+    }
+
+    /// Returns how many requests the `fetch` steps of the definition have sent in earlier walks. All are counted before
+    /// the first step: a step that is tried again may stand before recorded ones.
+    pub(super) fn requests(&self, definition: &AutomationDefinition) -> u32 {
+        if self.is_empty() {
+            return 0;
+        }
+        let steps = definition.all_steps();
+        let fetches = steps.iter().map(|(_, step)| step).filter(|step| step.action.kind() == StepType::Fetch);
+        let ids: HashSet<&str> = fetches.map(|step| step.options.id.as_str()).collect();
+        let of_fetches =
+            self.0.iter().filter(|(path, _)| ids.contains(path.rsplit('.').next().unwrap_or(path)));
+        let sum = of_fetches.fold(0, |sum: u32, (_, recorded)| sum.saturating_add(recorded.attempts));
+        sum.min(RUN_FETCHES_MAX)
     }
 
     /// Returns the number of records.

@@ -20,7 +20,7 @@ mod walk;
 mod work_limit;
 
 pub use crate::templates::{Escape, OutputBudget};
-pub use effect::{Effect, EffectCall, EffectError, Effects, Failure, Found, PageEdit};
+pub use effect::{Effect, EffectCall, EffectError, Effects, Failure, FindSource, PageEdit};
 pub use journal::{Journal, Recorded, StepRecord, StepStatus};
 pub use language::Compiled;
 pub use scope::{Language, RunFacts, Scope};
@@ -35,7 +35,7 @@ use crate::expressions::values::is_deeper;
 pub const LOOP_ITEMS_MAX: usize = 500;
 /// Maximum number of elements that a `transform` step reads.
 pub const TRANSFORM_ITEMS_MAX: usize = 10_000;
-/// Maximum number of requests that one run sends.
+/// Maximum number of requests that one run sends, retries included.
 pub const RUN_FETCHES_MAX: u32 = 100;
 /// Maximum size of all outputs that one run holds, as JSON.
 pub const RUN_BYTES_MAX: usize = 8 << 20;

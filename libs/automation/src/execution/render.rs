@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 use serde_json::{Map, Value};
 
 use super::walk::Walk;
-use super::{Effect, Effects, Escape, Found, Language, OutputBudget, Scope};
+use super::{Effect, Effects, Escape, FindSource, Language, OutputBudget, Scope};
 use crate::definition::{Action, FetchStep, FindIn, FindStep, RespondStep};
 use crate::expressions::shorten;
 use crate::expressions::values::text_of;
@@ -115,9 +115,11 @@ impl<L: Language> Templates<'_, L> {
     fn find(&self, step: &FindStep) -> Result<Effect, String> {
         let missing = |field: &str| format!("{field}: it is required");
         let source = match step.source {
-            FindIn::Entries => Found::Entries { page_id: step.page_id.ok_or_else(|| missing("pageId"))? },
+            FindIn::Entries => {
+                FindSource::Entries { page_id: step.page_id.ok_or_else(|| missing("pageId"))? }
+            }
             FindIn::Submissions => {
-                Found::Submissions { form_id: step.form_id.ok_or_else(|| missing("formId"))? }
+                FindSource::Submissions { form_id: step.form_id.ok_or_else(|| missing("formId"))? }
             }
         };
         let since = step.since.as_deref().map(|since| self.time("since", since)).transpose()?;

@@ -79,7 +79,7 @@ impl Scope {
         }
     }
 
-    /// Returns all variables by name. An object lies over an earlier one of the same name: its members are found first.
+    /// Returns all variables by name. A later object shadows members of an earlier one of the same name.
     pub fn variables(&self) -> impl Iterator<Item = (&str, &Value)> {
         let roots = [("trigger", &*self.trigger), ("env", &*self.env), ("run", &*self.run)];
         let steps = self.outer.iter().chain([&self.steps]).map(|steps| ("steps", &**steps));
@@ -100,7 +100,7 @@ impl Scope {
         }
     }
 
-    /// Returns the scope of one element of a loop. Its steps lie over those outside.
+    /// Returns the scope of one element of a loop. Its steps shadow those outside.
     pub(super) fn element(&self, locals: impl IntoIterator<Item = (String, Value)>) -> Self {
         let mut scope = self.clone();
         scope.outer.push(std::mem::replace(&mut scope.steps, Arc::new(Value::Object(Map::new()))));

@@ -11,7 +11,7 @@ use super::{Effects, Escape, Language, OutputBudget, Scope, StepStatus};
 use crate::definition::{OnTimeout, WaitStep};
 use crate::expressions::shorten;
 use crate::expressions::values::text_of;
-use crate::schedule::{WAIT_MAX, parse_duration};
+use crate::schedule::{WAIT_MAX, parse_duration, parse_timestamp};
 
 impl<E: Effects, L: Language> Walk<'_, E, L> {
     pub(super) async fn wait(
@@ -25,7 +25,7 @@ impl<E: Effects, L: Language> Walk<'_, E, L> {
         let output = match recorded {
             Some(recorded) => match ended(recorded) {
                 Some(ended) => ended,
-                None => self.is_over(visit, wait, waiting_until(recorded), number).await,
+                None => self.continue_wait(visit, wait, waiting_until(recorded), number).await,
             },
             None => self.begin(visit, wait, scope, number).await,
         };
@@ -37,7 +37,7 @@ impl<E: Effects, L: Language> Walk<'_, E, L> {
         output
     }
 
-    /// Gives the scope the link of the next wait: each link is used once.
+    /// Sets `run.resumeUrl` to the link of the next wait, because each link is used once.
     pub(super) fn renew_link(&self, scope: &mut Scope) {
         let number = self.waits.load(Ordering::Relaxed);
         scope.set_resume_url(self.is_resumable.then(|| self.effects.resume_url(number)));
@@ -61,8 +61,8 @@ impl<E: Effects, L: Language> Walk<'_, E, L> {
         Err(Halt::Waiting { until, resume: number }.into())
     }
 
-    /// Ends a wait that the journal knows, or goes on waiting.
-    async fn is_over(
+    /// Ends a recorded wait if its time has passed or its link was used. Otherwise keeps waiting.
+    async fn continue_wait(
         &self,
         visit: &Visit<'_>,
         wait: &WaitStep,
@@ -107,9 +107,8 @@ fn not_resumed() -> Value {
 }
 
 fn parse_until(text: &str, now: DateTime<Utc>) -> Result<DateTime<Utc>, String> {
-    let until = DateTime::parse_from_rfc3339(text.trim());
-    let until =
-        until.map_err(|_| format!("until: `{}` is not an RFC 3339 timestamp", shorten(text)))?.to_utc();
+    let until = parse_timestamp(text)
+        .ok_or_else(|| format!("until: `{}` is not an RFC 3339 timestamp", shorten(text)))?;
     if until - now > TimeDelta::from_std(WAIT_MAX).unwrap_or(TimeDelta::MAX) {
         return Err(format!("until: `{}` is more than 30 days ahead", shorten(text)));
     }

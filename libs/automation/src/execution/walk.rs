@@ -12,7 +12,7 @@ use super::{
     Effects, Journal, Language, Outcome, RUN_BYTES_MAX, RUN_STEPS_MAX, RunFacts, Scope, StepRecord,
     StepStatus,
 };
-use crate::definition::{Action, AutomationDefinition, OnError, Step, StopStatus};
+use crate::definition::{Action, AutomationDefinition, OnError, Step, StepType, StopStatus};
 use crate::expressions::values::is_deeper;
 use crate::expressions::{VALUE_DEPTH_MAX, is_true};
 
@@ -34,7 +34,7 @@ pub async fn run<E: Effects, L: Language>(
         resumed: facts.resumed.as_ref(),
         is_resumable,
         next_position: AtomicU32::new(0),
-        fetches: AtomicU32::new(0),
+        fetches: AtomicU32::new(journal.requests(definition)),
         bytes: AtomicUsize::new(0),
         waits: AtomicU32::new(0),
         is_halted: AtomicBool::new(false),
@@ -58,7 +58,7 @@ fn is_resumable(step: &Step) -> bool {
     matches!(&step.action, Action::Wait(wait) if wait.resume)
 }
 
-/// Returns whether a step is a wait that a link ends, or holds one.
+/// Returns whether a step is a resumable wait, or contains one.
 pub(super) fn contains_resumable(step: &Step) -> bool {
     is_resumable(step) || step.nested().iter().any(|(_, steps)| steps.iter().any(contains_resumable))
 }
@@ -70,7 +70,7 @@ pub(super) enum Halt {
     Lost,
     /// A `stop` step.
     Stopped { path: String, status: StopStatus, message: Option<String> },
-    /// A step failed that may not.
+    /// A step with `onError: fail` failed.
     Failed { path: String, message: String },
     /// A step waits.
     Waiting { until: DateTime<Utc>, resume: Option<u32> },
@@ -108,6 +108,7 @@ pub(super) struct Walk<'a, E, L> {
     pub(super) resumed: Option<&'a (u32, Value)>,
     pub(super) is_resumable: bool,
     pub(super) next_position: AtomicU32,
+    /// Requests that the run has sent, in earlier walks too.
     pub(super) fetches: AtomicU32,
     pub(super) bytes: AtomicUsize,
     /// Number of resumable waits that are over.
@@ -117,12 +118,13 @@ pub(super) struct Walk<'a, E, L> {
 }
 
 /// A step at its place in the run.
-#[derive(Clone)]
 pub(super) struct Visit<'a> {
     pub(super) step: &'a Step,
     pub(super) path: String,
     pub(super) position: u32,
     pub(super) started_at: DateTime<Utc>,
+    /// Number of attempts; of a `fetch` step that sends nothing 0.
+    pub(super) attempts: AtomicU32,
 }
 
 impl Visit<'_> {
@@ -137,7 +139,7 @@ impl Visit<'_> {
             output,
             error: None,
             started_at: self.started_at,
-            attempts: 1,
+            attempts: self.attempts.load(Ordering::Relaxed),
         }
     }
 }
@@ -157,7 +159,8 @@ impl<E: Effects, L: Language> Walk<'_, E, L> {
                 }
                 let path = format!("{prefix}{}", step.options.id);
                 let position = self.next_position.fetch_add(1, Ordering::Relaxed);
-                let visit = Visit { step, path, position, started_at: self.effects.now() };
+                let attempts = AtomicU32::new(u32::from(step.action.kind() != StepType::Fetch));
+                let visit = Visit { step, path, position, started_at: self.effects.now(), attempts };
                 let output = self.visit(&visit, scope).await?;
                 scope.insert_output(&step.options.id, output);
             }
@@ -166,7 +169,7 @@ impl<E: Effects, L: Language> Walk<'_, E, L> {
         .boxed()
     }
 
-    /// Runs one step. Returns its output, which of a step that may fail is `{error}`.
+    /// Runs one step. Returns its output, which has a member `error` if the step failed with `onError: continue`.
     async fn visit(&self, visit: &Visit<'_>, scope: &mut Scope) -> Result<Value, Halt> {
         let (message, output, is_recorded) = match self.attempt(visit, scope).await {
             Ok(output) => match self.hold(visit, &output) {

@@ -63,6 +63,11 @@ impl Expression {
         self.evaluate(variables).map(|value| is_true(&value))
     }
 
+    /// Returns whether the expression only names a member.
+    pub(crate) fn is_path(&self) -> bool {
+        self.path.is_some()
+    }
+
     /// Returns what the expression reads.
     pub fn references(&self) -> Vec<Reference> {
         self.tree.references()

@@ -23,8 +23,8 @@ impl<'a> Variables<'a> {
         Self::default()
     }
 
-    /// Adds a variable. A second object of the same name lies over the first: its members are found first. So the
-    /// steps of a loop lie over those outside it.
+    /// Adds a variable. A later object shadows members of an earlier one of the same name, as steps of a loop shadow
+    /// those outside it.
     #[must_use]
     pub fn with(mut self, name: impl Into<Cow<'a, str>>, value: &'a Value) -> Self {
         self.named.push((name.into(), value));

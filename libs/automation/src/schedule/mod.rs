@@ -48,6 +48,11 @@ pub fn parse_zone(name: &str) -> Result<Tz, ScheduleError> {
     name.parse().map_err(|_| ScheduleError::Zone(name.chars().take(64).collect()))
 }
 
+/// Parses an RFC 3339 timestamp.
+pub(crate) fn parse_timestamp(text: &str) -> Option<DateTime<Utc>> {
+    DateTime::parse_from_rfc3339(text.trim()).ok().map(|parsed| parsed.to_utc())
+}
+
 impl Schedule {
     /// Parses a cron line of five fields.
     ///

@@ -146,6 +146,14 @@ impl Template {
         Ok(output)
     }
 
+    /// Returns whether every expression only names a member.
+    pub(crate) fn names_only(&self) -> bool {
+        self.pieces.iter().all(|piece| match piece {
+            Piece::Text(_) => true,
+            Piece::Expression(expression) => expression.is_path(),
+        })
+    }
+
     /// Returns what the expressions read.
     pub fn references(&self) -> Vec<Reference> {
         let expressions = self.pieces.iter().filter_map(|piece| match piece {

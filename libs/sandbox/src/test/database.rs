@@ -13,6 +13,8 @@ use crate::supervisor::Backend;
 
 /// Connections of one test's pool. The server allows 300.
 const CONNECTIONS: u32 = 10;
+/// How long a test waits for one of them. On a busy machine opening one takes longer than a service waits.
+const ACQUIRE_TIMEOUT: Duration = Duration::from_mins(1);
 /// Copying a database takes long while many tests run.
 const ADMIN_TIMEOUT: Duration = Duration::from_mins(10);
 const TEMPLATE: &str = "template_migrated";
@@ -41,13 +43,17 @@ async fn create() -> Result<TestDatabase> {
     let name = format!("test_{}", COUNT.fetch_add(1, Ordering::Relaxed));
     administer(&server, &format!("CREATE DATABASE {name} TEMPLATE {TEMPLATE}")).await?;
     let url = url_of(&server, &name)?;
-    let db = store::connect(&Config::new(url.clone(), CONNECTIONS))?;
+    let db = store::connect(&config(&url, CONNECTIONS))?;
     Ok(TestDatabase { url, db, name, server })
+}
+
+fn config(url: &str, max_connections: u32) -> Config {
+    Config { acquire_timeout: ACQUIRE_TIMEOUT, ..Config::new(url, max_connections) }
 }
 
 async fn migrate_template(server: &str) -> Result<()> {
     administer(server, &format!("CREATE DATABASE {TEMPLATE}")).await?;
-    let db = store::connect(&Config::new(url_of(server, TEMPLATE)?, 1))?;
+    let db = store::connect(&config(&url_of(server, TEMPLATE)?, 1))?;
     store::migrate(&db).await.context("migrating the template")?;
     // A template can be copied only while it has no connections.
     db.close().await;
@@ -56,7 +62,7 @@ async fn migrate_template(server: &str) -> Result<()> {
 
 /// Runs a statement over a new connection: a pool belongs to the runtime, and so to the test, that created it.
 async fn administer(server: &str, statement: &str) -> Result<()> {
-    let db = store::connect(&Config { statement_timeout: ADMIN_TIMEOUT, ..Config::new(server, 1) })?;
+    let db = store::connect(&Config { statement_timeout: ADMIN_TIMEOUT, ..config(server, 1) })?;
     let outcome = store::execute_raw(&db, statement).await;
     db.close().await;
     outcome.with_context(|| statement.to_owned())

@@ -21,7 +21,7 @@ mod wait;
 pub use clickhouse::{TestClickHouse, clickhouse};
 pub use database::{TestDatabase, database};
 pub use dns::{DnsBehavior, DnsServer};
-pub use fixtures::{TestStore, settings_for, trial};
+pub use fixtures::{TestStore, automation, run_of, settings_for, trial};
 pub use folder::{TestFolder, folder};
 pub use killable::KillableRedis;
 pub use redis::{TestRedis, redis};

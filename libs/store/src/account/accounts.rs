@@ -108,6 +108,13 @@ pub async fn update_account(conn: &mut Conn, account_id: Uuid, change: &AccountC
     Ok(())
 }
 
+/// Returns the account's time zone, which stays as it is until the end of the transaction. A transaction that also locks
+/// automations locks them after it, because a change of the zone does.
+pub async fn lock_timezone(conn: &mut Conn, account_id: Uuid) -> Result<Option<String>, Error> {
+    let zone = query_scalar!("select timezone from accounts where id = $1 for share", account_id);
+    Ok(zone.fetch_optional(conn).await?)
+}
+
 /// Changes the plan. Returns `false` if there is no such account. The edge caches plans, so the caller must publish
 /// [`list_cached_items`].
 pub async fn update_plan(conn: &mut Conn, account_id: Uuid, plan: Plan) -> Result<bool, Error> {

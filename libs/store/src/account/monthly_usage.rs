@@ -51,43 +51,7 @@ pub async fn reserve_automation_runs(
     if wanted <= 0 {
         return Ok(0);
     }
-    let month = month_of(now);
-    if let Some(granted) = reserve_runs(conn, account_id, month, wanted, limit).await? {
-        return Ok(granted);
-    }
-    begin_month(conn, account_id, month).await?;
-    Ok(reserve_runs(conn, account_id, month, wanted, limit).await?.unwrap_or_default())
-}
-
-/// Returns `None` if the month has no row yet.
-async fn reserve_runs(
-    conn: &mut Conn,
-    account_id: Uuid,
-    month: NaiveDate,
-    wanted: i64,
-    limit: i64,
-) -> Result<Option<i64>, Error> {
-    // The lock makes `before` see the latest of several concurrent reservations.
-    let granted = query_scalar!(
-        r#"with before as (
-             select automation_runs from monthly_usage where account_id = $1 and month = $2 for update
-           ), granted as (
-             select case when $4::bigint = -1 then $3::bigint
-                         else greatest(least($3, $4 - automation_runs), 0) end as count
-             from before
-           ), counted as (
-             update monthly_usage m set automation_runs = m.automation_runs + granted.count from granted
-             where m.account_id = $1 and m.month = $2 and granted.count > 0
-           )
-           select count as "count!" from granted"#,
-        account_id,
-        month,
-        wanted,
-        limit,
-    )
-    .fetch_optional(conn)
-    .await?;
-    Ok(granted)
+    reserve(conn, account_id, month_of(now), Counter::AutomationRuns, wanted, limit).await
 }
 
 /// Returns `count` runs of the month of `now` that were reserved and not started.
@@ -119,42 +83,7 @@ pub async fn lease_events(
     want: i64,
     limit: i64,
 ) -> Result<i64, Error> {
-    if let Some(granted) = lease(conn, account_id, month, want, limit).await? {
-        return Ok(granted);
-    }
-    begin_month(conn, account_id, month).await?;
-    Ok(lease(conn, account_id, month, want, limit).await?.unwrap_or_default())
-}
-
-/// Returns `None` if the month has no row yet.
-async fn lease(
-    conn: &mut Conn,
-    account_id: Uuid,
-    month: NaiveDate,
-    want: i64,
-    limit: i64,
-) -> Result<Option<i64>, Error> {
-    // The lock makes `before` see the latest of several concurrent leases.
-    let granted = query_scalar!(
-        r#"with before as (
-             select events from monthly_usage where account_id = $1 and month = $2 for update
-           ), granted as (
-             select case when $4::bigint = -1 then greatest($3::bigint, 0)
-                         else greatest(least($3, greatest(($4 - events) / 4, 1), $4 - events), 0) end as count
-             from before
-           ), leased as (
-             update monthly_usage m set events = m.events + granted.count from granted
-             where m.account_id = $1 and m.month = $2 and granted.count > 0
-           )
-           select count as "count!" from granted"#,
-        account_id,
-        month,
-        want,
-        limit,
-    )
-    .fetch_optional(conn)
-    .await?;
-    Ok(granted)
+    reserve(conn, account_id, month, Counter::Events, want, limit).await
 }
 
 /// Returns `count` unused events of `month`. Returns an error if more would be released than is counted.
@@ -227,6 +156,68 @@ pub async fn charge_held_events(
     .await?;
     query!("delete from held_charges where charged_at < $1", now - HELD_FOR).execute(conn).await?;
     Ok(())
+}
+
+/// A counter of the month.
+#[derive(Clone, Copy)]
+enum Counter {
+    Events,
+    AutomationRuns,
+}
+
+/// Counts up to `wanted` more within `limit`, and returns how many were counted: none if the account does not exist.
+async fn reserve(
+    conn: &mut Conn,
+    account_id: Uuid,
+    month: NaiveDate,
+    counter: Counter,
+    wanted: i64,
+    limit: i64,
+) -> Result<i64, Error> {
+    // The lock makes `before` see the latest of several concurrent reservations.
+    macro_rules! reserve {
+        ($column:literal, $share:literal) => {
+            query_scalar!(
+                "with before as (
+                   select "
+                    + $column
+                    + " as used from monthly_usage where account_id = $1 and month = $2 for update
+                 ), granted as (
+                   select case when $4::bigint = -1 then greatest($3::bigint, 0)
+                               else greatest(least($3, greatest(($4 - used) / "
+                    + $share
+                    + ", 1), $4 - used), 0) end as count
+                   from before
+                 ), counted as (
+                   update monthly_usage m set "
+                    + $column
+                    + " = m."
+                    + $column
+                    + " + granted.count from granted
+                   where m.account_id = $1 and m.month = $2 and granted.count > 0
+                 )
+                 select count as \"count!\" from granted",
+                account_id,
+                month,
+                wanted,
+                limit,
+            )
+            .fetch_optional(&mut *conn)
+            .await?
+        };
+    }
+    // The first attempt may find that the month has no row yet.
+    for _ in 0..2 {
+        let granted = match counter {
+            Counter::Events => reserve!("events", "4"),
+            Counter::AutomationRuns => reserve!("automation_runs", "1"),
+        };
+        if let Some(granted) = granted {
+            return Ok(granted);
+        }
+        begin_month(conn, account_id, month).await?;
+    }
+    Ok(0)
 }
 
 /// Inserts the month's row unless it exists or the account does not.

@@ -36,7 +36,8 @@ pub struct ClaimedRun {
     pub is_suspended: bool,
     pub automation_id: Uuid,
     pub definition_hash: Vec<u8>,
-    /// The automation's variables at the time of the claim.
+    /// The automation's variables at the time of the claim. If a key with other permissions has saved another version since
+    /// the run began, those of the run's own version.
     pub sealed_env: Option<Vec<u8>>,
     pub trigger_type: String,
     pub trigger: Value,
@@ -162,7 +163,13 @@ pub async fn claim_runs(
            where r.id = any (array(select id from due)) and r.id = j.id and a.id = r.automation_id
              and o.id = r.account_id
            returning r.id, r.account_id, o.plan, o.suspended_at is not null as "is_suspended!", r.automation_id,
-                     r.definition_hash, a.sealed_env, r.trigger_type, r.trigger::text as "trigger!", r.is_test,
+                     r.definition_hash, coalesce((
+                         select case when (f.scopes, f.scope_folder_id, f.resource_ids)
+                                          is distinct from (a.scopes, a.scope_folder_id, a.resource_ids)
+                                     then coalesce(f.sealed_env, '') end
+                         from automation_former_versions f
+                         where f.automation_id = a.id and f.definition_hash = r.definition_hash
+                           and f.definition_hash <> a.definition_hash), a.sealed_env) as sealed_env, r.trigger_type, r.trigger::text as "trigger!", r.is_test,
                      r.depth, r.claims, j.has_begun as "has_begun!", r.resumed::text as resumed, r.traceparent,
                      r.started_at as "started_at!", j.due_at as "due_at!""#,
         now,
@@ -185,7 +192,8 @@ pub async fn claim_runs(
                 is_suspended: row.is_suspended,
                 automation_id: row.automation_id,
                 definition_hash: row.definition_hash,
-                sealed_env: row.sealed_env,
+                // Empty for a former version without variables.
+                sealed_env: row.sealed_env.filter(|sealed| !sealed.is_empty()),
                 trigger_type: row.trigger_type,
                 trigger: trigger.unwrap_or_default(),
                 unreadable,

@@ -11,7 +11,7 @@ use crate::{Conn, Error, monthly_usage};
 /// A run to store.
 #[derive(Debug, Clone)]
 pub struct NewRun {
-    /// A UUIDv7: retention goes by its time.
+    /// A UUIDv7: logs and concurrency limits order runs by id.
     pub id: Uuid,
     pub automation_id: Uuid,
     pub definition_hash: Vec<u8>,
@@ -23,7 +23,7 @@ pub struct NewRun {
     pub depth: i16,
     /// Maximum number of active runs with the same key.
     pub concurrency: Option<(i32, Option<String>)>,
-    /// The submission that it is the run of. It has no other run of the automation.
+    /// The submission that started the run. Unique per automation, so a replay has none.
     pub submission_id: Option<Uuid>,
     /// The submission whose answers `trigger` holds, also in a replay. The run is deleted with it.
     pub source_submission_id: Option<Uuid>,
@@ -32,7 +32,7 @@ pub struct NewRun {
     pub traceparent: Option<String>,
 }
 
-/// What becomes of runs beyond the month's limit.
+/// How to handle runs beyond the monthly limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OverLimit {
     /// They leave a row with the status `skipped`.

@@ -67,14 +67,17 @@ pub async fn list_journal(conn: &mut Conn, run_ids: &[Uuid]) -> Result<Vec<Journ
     Ok(rows.collect())
 }
 
-/// Locks a claimed run until the end of the transaction, and returns what its steps may do. `None` if it is no longer
-/// the worker's, or if its account is suspended: the worker must write nothing.
+/// Locks a claimed run until the end of the transaction, and returns what the steps of its version may do. `None` if it
+/// is no longer the worker's, or if its account is suspended: the worker must write nothing.
 pub async fn lock_run(conn: &mut Conn, account_id: Uuid, claim: Claim) -> Result<Option<Authority>, Error> {
     let row = query!(
-        r#"select a.scopes, a.scope_folder_id,
-                  a.resource_ids as "resource_ids: Json<BTreeMap<String, BTreeSet<Uuid>>>"
+        r#"select coalesce(f.scopes, a.scopes) as "scopes!",
+                  case when f.automation_id is null then a.scope_folder_id else f.scope_folder_id end as scope_folder_id,
+                  coalesce(f.resource_ids, a.resource_ids) as "resource_ids!: Json<BTreeMap<String, BTreeSet<Uuid>>>"
            from automation_runs r
            join automations a on a.id = r.automation_id
+           left join automation_former_versions f on f.automation_id = a.id
+               and f.definition_hash = r.definition_hash and f.definition_hash <> a.definition_hash
            join accounts o on o.id = r.account_id and o.suspended_at is null
            where r.account_id = $1 and r.id = $2 and r.lease_id = $3 and r.status = 'running'
            for no key update of r"#,
@@ -111,12 +114,15 @@ pub async fn lock_runs(conn: &mut Conn, runs: &[(Uuid, Claim)]) -> Result<HashMa
                join automation_runs r on r.id = t.id and r.account_id = t.account_id and r.lease_id = t.lease_id
                where r.status = 'running' order by r.id for no key update of r skip locked
            )
-           select r.id, a.scopes, a.scope_folder_id,
-                  a.resource_ids as "resource_ids: Json<BTreeMap<String, BTreeSet<Uuid>>>",
+           select r.id, coalesce(f.scopes, a.scopes) as "scopes!",
+                  case when f.automation_id is null then a.scope_folder_id else f.scope_folder_id end as scope_folder_id,
+                  coalesce(f.resource_ids, a.resource_ids) as "resource_ids!: Json<BTreeMap<String, BTreeSet<Uuid>>>",
                   r.id in (select id from held) as "is_held!"
            from unnest($1::uuid[], $2::uuid[], $3::uuid[]) as t (account_id, id, lease_id)
            join automation_runs r on r.id = t.id and r.account_id = t.account_id and r.lease_id = t.lease_id
            join automations a on a.id = r.automation_id
+           left join automation_former_versions f on f.automation_id = a.id
+               and f.definition_hash = r.definition_hash and f.definition_hash <> a.definition_hash
            join accounts o on o.id = r.account_id and o.suspended_at is null
            where r.status = 'running'"#,
         &runs.iter().map(|(account_id, _)| *account_id).collect::<Vec<_>>(),
@@ -247,8 +253,8 @@ pub enum ResponseOutcome {
     NoRequest,
 }
 
-/// Stores the answer of a run. The caller checks before the commit that the run is still the worker's ([`lock_run`]). Only the first answer of a run is stored, and only if a request
-/// or a test started the run.
+/// Stores the response of a run. Only the first one is stored, and only if a request or a test started the run. The
+/// caller checks before the commit that the run is still the worker's ([`lock_run`]).
 pub async fn store_response(
     conn: &mut Conn,
     account_id: Uuid,

@@ -30,19 +30,19 @@ pub use journal::{
 pub use links::{LinkedRun, find_linked_run};
 pub use read::{
     Authority, Automation, HttpAutomation, Statistics, find_automation, find_definition,
-    find_http_automation, list_automations,
+    find_http_automation, list_automations, list_failed_versions,
 };
-pub use replay::{copy_steps, find_incomplete_step, lock_replayed_run};
+pub use replay::{copy_steps, find_incomplete_step, lock_replayed_run, set_source_hashes};
 pub use retention::{
     EndedRuns, LockedRuns, delete_automation_runs, delete_ended_runs, delete_unused_definitions,
     list_ended_runs,
 };
 pub(crate) use retention::{delete_runs_of_form, delete_runs_of_submissions};
 pub use runs::{
-    LoggedStep, Run, RunFilter, RunStatus, cancel_run, find_answered, find_run, list_runs, list_steps,
-    resume_run,
+    LoggedStep, LoggedSteps, Run, RunFilter, RunStatus, cancel_run, find_answered, find_run, list_runs,
+    list_steps, resume_run,
 };
-pub use schedules::{DueSchedule, advance_schedule, lock_due_schedules};
+pub use schedules::{DueSchedule, advance_schedule, lock_due_schedules, lock_pending_schedules};
 pub use statistics::{Failing, FailureStreak, find_durations, find_failing, record_ended_runs};
 pub use triggers::{DueTrigger, delete_triggers, insert_triggers, lock_due_triggers};
 pub use write::{

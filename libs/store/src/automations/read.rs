@@ -1,6 +1,6 @@
 //! Reads automations.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use chrono::{DateTime, Utc};
 use domain::plans::Plan;
@@ -181,4 +181,32 @@ pub async fn find_definition(
     .fetch_optional(conn)
     .await?;
     Ok(definition)
+}
+
+/// Returns, for each automation with a last error, the definition versions of the run that failed: its own, and those
+/// that it copied data of. Omits an automation if its failed run is deleted.
+pub async fn list_failed_versions(
+    conn: &mut Conn,
+    account_id: Uuid,
+    automation_ids: &[Uuid],
+) -> Result<HashMap<Uuid, Vec<Vec<u8>>>, Error> {
+    // Runs with the same error say the same, so any of them will do. It is one of the newest that failed.
+    let rows = query!(
+        r#"select a.id, failed.hashes as "hashes!"
+           from automations a
+           join automation_statistics s on s.automation_id = a.id
+           cross join lateral (
+               select newest.hashes
+               from (select r.definition_hash || coalesce(r.source_hashes, '{}') as hashes, r.error
+                     from automation_runs r
+                     where r.automation_id = a.id and r.status = 'error' and not r.is_test
+                     order by r.id desc limit 100) newest
+               where newest.error = s.last_error limit 1) failed
+           where a.account_id = $1 and a.id = any($2)"#,
+        account_id,
+        automation_ids,
+    )
+    .fetch_all(conn)
+    .await?;
+    Ok(rows.into_iter().map(|row| (row.id, row.hashes)).collect())
 }

@@ -6,8 +6,8 @@ use uuid::Uuid;
 
 use crate::{Conn, Error};
 
-/// Returns the path of a step among these whose stored output is not the real one: it was masked or cut for the log, and
-/// the real one is deleted with the end of the run. `None` if all can be copied.
+/// Returns the path of the first of these steps with an incomplete stored output: it was masked or truncated for the
+/// log, and the complete one was deleted when the run ended. `None` if all outputs can be copied.
 pub async fn find_incomplete_step(
     conn: &mut Conn,
     account_id: Uuid,
@@ -41,8 +41,26 @@ pub async fn lock_replayed_run(conn: &mut Conn, account_id: Uuid, run_id: Uuid) 
     Ok(locked.fetch_optional(conn).await?.is_some())
 }
 
+/// Stores the versions of the definition, other than its own, that a run just inserted keeps data of.
+pub async fn set_source_hashes(
+    conn: &mut Conn,
+    account_id: Uuid,
+    run_id: Uuid,
+    hashes: &[Vec<u8>],
+) -> Result<(), Error> {
+    query!(
+        "update automation_runs set source_hashes = $3 where account_id = $1 and id = $2",
+        account_id,
+        run_id,
+        hashes,
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
 /// Copies the steps with these ids, and those inside them, from one run of the account into another one that was just
-/// inserted. Failed ones are left out, so that they are executed again, and so are loops, whose elements are copied.
+/// inserted. Failed ones are left out, so that they are executed again, and so are loops: their elements are copied.
 pub async fn copy_steps(
     conn: &mut Conn,
     account_id: Uuid,

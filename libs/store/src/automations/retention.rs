@@ -17,7 +17,7 @@ pub struct EndedRuns {
     pub oldest: DateTime<Utc>,
 }
 
-/// What becomes of runs that another transaction has locked.
+/// How to handle runs that another transaction has locked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LockedRuns {
     /// They are left out.
@@ -78,13 +78,15 @@ pub async fn delete_automation_runs(
     locked: LockedRuns,
     limit: i64,
 ) -> Result<Option<Uuid>, Error> {
-    let last = match locked {
-        LockedRuns::Skip => {
+    macro_rules! delete {
+        ($lock:literal) => {
             query_scalar!(
                 "with gone as (
                      delete from automation_runs where id in (
                          select id from automation_runs where automation_id = $1 and id > $2
-                         order by id limit $3 for update skip locked)
+                         order by id limit $3 "
+                    + $lock
+                    + ")
                      returning id
                  )
                  select id from gone order by id desc limit 1",
@@ -94,25 +96,12 @@ pub async fn delete_automation_runs(
             )
             .fetch_optional(conn)
             .await?
-        }
-        LockedRuns::Wait => {
-            query_scalar!(
-                "with gone as (
-                     delete from automation_runs where id in (
-                         select id from automation_runs where automation_id = $1 and id > $2
-                         order by id limit $3 for update)
-                     returning id
-                 )
-                 select id from gone order by id desc limit 1",
-                automation_id,
-                after,
-                limit,
-            )
-            .fetch_optional(conn)
-            .await?
-        }
-    };
-    Ok(last)
+        };
+    }
+    Ok(match locked {
+        LockedRuns::Skip => delete!("for update skip locked"),
+        LockedRuns::Wait => delete!("for update"),
+    })
 }
 
 /// Deletes the runs that hold the answers of submissions, replays included. The caller has deleted the submissions in
@@ -182,7 +171,8 @@ pub(crate) async fn delete_runs_of_form(
     }
 }
 
-/// Deletes up to `limit` versions of definitions that were stored before `before` and that no automation and no run has.
+/// Deletes up to `limit` versions of definitions that were stored before `before` and that no automation and no unfinished
+/// run has, and with them the former versions of automations.
 pub async fn delete_unused_definitions(
     conn: &mut Conn,
     before: DateTime<Utc>,

@@ -69,12 +69,14 @@ pub struct Run {
     pub id: Uuid,
     pub automation_id: Uuid,
     pub definition_hash: Vec<u8>,
+    /// Other versions of the definition that a replay keeps data of: the trigger or outputs of their runs.
+    pub source_hashes: Vec<Vec<u8>>,
     pub trigger_type: String,
     pub trigger: Value,
     pub status: RunStatus,
     pub is_test: bool,
     pub depth: i16,
-    /// The submission whose answers `trigger` holds, also in a replay.
+    /// The submission that the answers in `trigger` come from, also in a replay.
     pub source_submission_id: Option<Uuid>,
     /// When a waiting run is due again.
     pub due_at: Option<DateTime<Utc>>,
@@ -121,6 +123,7 @@ macro_rules! run {
             id: $row.id,
             automation_id: $row.automation_id,
             definition_hash: $row.definition_hash,
+            source_hashes: $row.source_hashes,
             trigger_type: $row.trigger_type,
             trigger: $row.trigger.0,
             status: RunStatus::parse(&$row.status).ok_or(Error::Unreadable {
@@ -150,8 +153,8 @@ macro_rules! page {
         // Ids are UUIDv7, so their order is that of creation. The account is compared with the automation's: a second
         // condition on the runs would make the planner expect too few of them, and read and sort all.
         let rows = query!(
-            r#"select id, automation_id, definition_hash, trigger_type, trigger as "trigger: Json<Value>", status, is_test,
-                      depth, source_submission_id, due_at, resume_number, response as "response: Json<Value>", error,
+            r#"select id, automation_id, definition_hash, coalesce(source_hashes, '{}') as "source_hashes!", trigger_type,
+                      trigger as "trigger: Json<Value>", status, is_test, depth, source_submission_id, due_at, resume_number, response as "response: Json<Value>", error,
                       error_path, message, created_at, started_at, finished_at
                from automation_runs
                where automation_id = (select id from automations where account_id = $1 and id = $2)
@@ -208,9 +211,9 @@ pub async fn find_run(
     id: Uuid,
 ) -> Result<Option<Run>, Error> {
     let row = query!(
-        r#"select id, automation_id, definition_hash, trigger_type, trigger as "trigger: Json<Value>", status, is_test, depth,
-                  source_submission_id, due_at, resume_number, response as "response: Json<Value>", error, error_path, message, created_at,
-                  started_at, finished_at
+        r#"select id, automation_id, definition_hash, coalesce(source_hashes, '{}') as "source_hashes!", trigger_type,
+                  trigger as "trigger: Json<Value>", status, is_test, depth, source_submission_id, due_at, resume_number,
+                  response as "response: Json<Value>", error, error_path, message, created_at, started_at, finished_at
            from automation_runs where account_id = $1 and automation_id = $2 and id = $3"#,
         account_id,
         automation_id,
@@ -221,38 +224,62 @@ pub async fn find_run(
     row.map(|row| Ok(run!(row))).transpose()
 }
 
-/// Returns the steps of runs in the order in which they began, each with the id of its run.
+/// The first steps of a run.
+#[derive(Debug)]
+pub struct LoggedSteps {
+    /// In the order in which they began.
+    pub steps: Vec<LoggedStep>,
+    /// Whether the run has more steps.
+    pub is_truncated: bool,
+}
+
+/// Returns the first steps of a run: at most `limit`, and as many as have `bytes_max` bytes of JSON together, but at
+/// least one. The rest is not read: ten thousand steps may have a gigabyte.
 pub async fn list_steps(
     conn: &mut Conn,
     account_id: Uuid,
-    run_ids: &[Uuid],
+    run_id: Uuid,
     limit: i64,
-) -> Result<Vec<(Uuid, LoggedStep)>, Error> {
+    bytes_max: i64,
+) -> Result<LoggedSteps, Error> {
     let rows = query!(
-        r#"select s.run_id, s.path, s.step_id, s.type as kind, s.status, s.input as "input: Json<Value>",
-                  s.output as "output: Json<Value>", s.error, s.attempts, s.started_at, s.finished_at
-           from automation_runs r join automation_steps s on s.run_id = r.id
-           where r.account_id = $1 and r.id = any($2) order by s.run_id, s.position, s.path limit $3"#,
+        r#"select path as "path!", step_id as "step_id!", type as "kind!", status as "status!",
+                  input as "input!: Json<Value>", output as "output!: Json<Value>", error, attempts as "attempts!",
+                  started_at as "started_at!", finished_at as "finished_at!", found as "found!"
+           from (
+               select first.*, row_number() over ordered as number, count(*) over () as found,
+                      sum(octet_length(input::text) + octet_length(output::text) + coalesce(octet_length(error), 0))
+                          over ordered as bytes
+               from (
+                   select s.position, s.path, s.step_id, s.type, s.status, s.input, s.output, s.error, s.attempts,
+                          s.started_at, s.finished_at
+                   from automation_runs r join automation_steps s on s.run_id = r.id
+                   where r.account_id = $1 and r.id = $2 order by s.position, s.path limit $3::bigint + 1) first
+               window ordered as (order by position, path rows unbounded preceding)) counted
+           where number <= $3 and (number = 1 or bytes <= $4)
+           order by position, path"#,
         account_id,
-        run_ids,
+        run_id,
         limit,
-    );
-    let rows = rows.fetch_all(conn).await?.into_iter().map(|row| {
-        let step = LoggedStep {
-            path: row.path,
-            step_id: row.step_id,
-            kind: row.kind,
-            status: row.status,
-            input: row.input.0,
-            output: row.output.0,
-            error: row.error,
-            attempts: row.attempts,
-            started_at: row.started_at,
-            finished_at: row.finished_at,
-        };
-        (row.run_id, step)
+        bytes_max,
+    )
+    .fetch_all(conn)
+    .await?;
+    let found = rows.first().map_or(0, |row| row.found);
+    let is_truncated = usize::try_from(found).unwrap_or_default() > rows.len();
+    let steps = rows.into_iter().map(|row| LoggedStep {
+        path: row.path,
+        step_id: row.step_id,
+        kind: row.kind,
+        status: row.status,
+        input: row.input.0,
+        output: row.output.0,
+        error: row.error,
+        attempts: row.attempts,
+        started_at: row.started_at,
+        finished_at: row.finished_at,
     });
-    Ok(rows.collect())
+    Ok(LoggedSteps { steps: steps.collect(), is_truncated })
 }
 
 /// Returns those of the runs that have an answer or have ended, with the answer. One that can't be read counts as an error.

@@ -59,6 +59,30 @@ pub async fn lock_due_schedules(
         .collect()
 }
 
+/// Locks up to `limit` schedules of an account that are not due yet, in the order of their ids after `after`. Returns id and
+/// definition of each.
+pub async fn lock_pending_schedules(
+    conn: &mut Conn,
+    account_id: Uuid,
+    now: DateTime<Utc>,
+    after: Uuid,
+    limit: i64,
+) -> Result<Vec<(Uuid, String)>, Error> {
+    let rows = query!(
+        "select a.id, d.definition from automations a
+         join automation_definitions d on d.account_id = a.account_id and d.hash = a.definition_hash
+         where a.account_id = $1 and a.id > $2 and a.next_fire_at > $3 and a.is_enabled
+         order by a.id limit $4 for no key update of a",
+        account_id,
+        after,
+        now,
+        limit,
+    )
+    .fetch_all(conn)
+    .await?;
+    Ok(rows.into_iter().map(|row| (row.id, row.definition)).collect())
+}
+
 /// Sets when a locked schedule fires next; `None` if it never does.
 pub async fn advance_schedule(
     conn: &mut Conn,

@@ -32,8 +32,8 @@ pub struct DueTrigger {
     pub traceparent: Option<String>,
 }
 
-/// Marks a submission to start the automations of its form, in the transaction of the submission. Returns whether there
-/// are any.
+/// Marks a submission to start the automations of its form, in the transaction of the submission. Waits for no lock of
+/// them. Returns whether there are any.
 pub async fn insert_triggers(
     conn: &mut Conn,
     account_id: Uuid,
@@ -46,7 +46,7 @@ pub async fn insert_triggers(
     let inserted = query!(
         "insert into automation_triggers (account_id, automation_id, submission_id, depth, traceparent, created_at)
          select account_id, id, $3, $4, $5, $6 from automations
-         where account_id = $1 and trigger_form_id = $2 and is_enabled order by id for key share",
+         where account_id = $1 and trigger_form_id = $2 and is_enabled order by id",
         account_id,
         form_id,
         submission_id,
@@ -58,7 +58,8 @@ pub async fn insert_triggers(
 }
 
 /// Locks up to `limit` submissions that are to start runs, the oldest of each account. Accounts have equal shares, so that
-/// the backlog of one does not delay the others. Concurrent workers skip them.
+/// the backlog of one does not delay the others. Concurrent workers skip them. Deletes those of deleted automations, so the
+/// caller commits even if it gets none.
 pub async fn lock_due_triggers(conn: &mut Conn, limit: i64) -> Result<Vec<DueTrigger>, Error> {
     let rows = query!(
         r#"with recursive step (account_id) as (
@@ -77,6 +78,9 @@ pub async fn lock_due_triggers(conn: &mut Conn, limit: i64) -> Result<Vec<DueTri
                    where q.account_id = w.account_id
                    order by q.id limit $1 / (select count(*) from waiting) for update skip locked
                ) t
+           ), deleted as (
+               delete from automation_triggers t using due
+               where t.id = due.id and not exists (select from automations a where a.id = due.automation_id)
            )
            select t.id, a.account_id, o.plan,
                   (a.is_enabled and o.suspended_at is null and a.trigger_form_id is not distinct from s.form_id)

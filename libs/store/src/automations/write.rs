@@ -1,4 +1,7 @@
 //! Saves and deletes automations.
+//!
+//! A transaction that locks both locks the statistics of an automation before the automation itself, because the worker
+//! that counts its runs does ([`super::record_ended_runs`], then [`disable_automation`]). Another order deadlocks with it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -155,8 +158,25 @@ pub async fn insert_automation(
     Ok(if stored.is_some() { SaveOutcome::Stored } else { SaveOutcome::SlugTaken })
 }
 
-/// Locks an automation of the account against other changes. Returns `false` if there is no such automation.
-pub async fn lock_automation(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<bool, Error> {
+/// Locks an automation of the account against other changes, for one that enables it also its statistics. Returns `false`
+/// if there is no such automation.
+pub async fn lock_automation(
+    conn: &mut Conn,
+    account_id: Uuid,
+    id: Uuid,
+    is_enabled: Option<bool>,
+) -> Result<bool, Error> {
+    if is_enabled == Some(true) {
+        // First, see above. Statistics that are being inserted meanwhile are not seen, and not waited for.
+        query!(
+            "select s.automation_id from automation_statistics s join automations a on a.id = s.automation_id
+             where a.account_id = $1 and a.id = $2 for no key update of s",
+            account_id,
+            id,
+        )
+        .fetch_optional(&mut *conn)
+        .await?;
+    }
     let locked = query!(
         "select id from automations where account_id = $1 and id = $2 for no key update",
         account_id,
@@ -165,8 +185,8 @@ pub async fn lock_automation(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Res
     Ok(locked.fetch_optional(conn).await?.is_some())
 }
 
-/// Updates an automation that the caller has locked. Enabling it clears the count of consecutive failures. Unless the
-/// result is [`SaveOutcome::Stored`], the caller must roll back.
+/// Updates an automation that the caller has locked with [`lock_automation`], given the same `is_enabled`. Enabling it
+/// resets its consecutive failures. Unless the result is [`SaveOutcome::Stored`], the caller must roll back.
 pub async fn update_automation(
     conn: &mut Conn,
     account_id: Uuid,
@@ -177,6 +197,7 @@ pub async fn update_automation(
     if let Some((hash, definition)) = change.definition {
         renew_definitions(conn, account_id, id, hash, now).await?;
         insert_definition(conn, account_id, hash, definition, now).await?;
+        keep_former_version(conn, account_id, id, hash).await?;
     }
     if let Some(slug) = change.slug {
         let taken = query_scalar!(
@@ -241,6 +262,26 @@ pub async fn update_automation(
     Ok(SaveOutcome::Stored)
 }
 
+/// Stores the permissions and variables of the current version before one with the hash `next` replaces it: its unfinished
+/// runs go on with them.
+async fn keep_former_version(conn: &mut Conn, account_id: Uuid, id: Uuid, next: &[u8]) -> Result<(), Error> {
+    query!(
+        "insert into automation_former_versions
+             (automation_id, definition_hash, account_id, scopes, scope_folder_id, resource_ids, sealed_env)
+         select id, definition_hash, account_id, scopes, scope_folder_id, resource_ids, sealed_env
+         from automations where account_id = $1 and id = $2 and definition_hash <> $3
+         on conflict (automation_id, definition_hash) do update set
+             scopes = excluded.scopes, scope_folder_id = excluded.scope_folder_id,
+             resource_ids = excluded.resource_ids, sealed_env = excluded.sealed_env",
+        account_id,
+        id,
+        next,
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
 /// Disables an automation that is about to be deleted, so that it starts no more runs. Returns `false` if there is none.
 pub async fn begin_deletion(
     conn: &mut Conn,
@@ -263,11 +304,21 @@ pub async fn begin_deletion(
 /// ([`super::delete_automation_runs`]), because they can be too many for one transaction. Returns `false` if there is no
 /// such automation.
 pub async fn delete_automation(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<bool, Error> {
+    // First, see above: the deletion of the automation would delete them after it.
+    query!(
+        "delete from automation_statistics s using automations a
+         where a.id = s.automation_id and a.account_id = $1 and a.id = $2",
+        account_id,
+        id,
+    )
+    .execute(&mut *conn)
+    .await?;
     let deleted = query!("delete from automations where account_id = $1 and id = $2", account_id, id);
     Ok(deleted.execute(conn).await?.rows_affected() > 0)
 }
 
-/// Disables an automation because its runs only fail. Returns `false` if it was disabled already.
+/// Disables an automation after too many consecutive failures. The caller may hold the lock of its statistics (see the
+/// module). Returns `false` if it was disabled already.
 pub async fn disable_automation(
     conn: &mut Conn,
     account_id: Uuid,

@@ -75,39 +75,25 @@ pub async fn update_folder(
     from: Option<Uuid>,
     to: Option<Uuid>,
 ) -> Result<bool, Error> {
+    macro_rules! update {
+        ($table:literal) => {
+            query!(
+                "update "
+                    + $table
+                    + " set folder_id = $3
+                 where account_id = $1 and id = $2 and ($4::uuid is null or folder_id = $4)",
+                account_id,
+                id,
+                to,
+                from,
+            )
+        };
+    }
     let moving = match kind {
-        Resource::Forms => query!(
-            "update forms set folder_id = $3
-             where account_id = $1 and id = $2 and ($4::uuid is null or folder_id = $4)",
-            account_id,
-            id,
-            to,
-            from,
-        ),
-        Resource::Pages => query!(
-            "update pages set folder_id = $3
-             where account_id = $1 and id = $2 and ($4::uuid is null or folder_id = $4)",
-            account_id,
-            id,
-            to,
-            from,
-        ),
-        Resource::Analytics => query!(
-            "update analytics_sites set folder_id = $3
-             where account_id = $1 and id = $2 and ($4::uuid is null or folder_id = $4)",
-            account_id,
-            id,
-            to,
-            from,
-        ),
-        Resource::Automations => query!(
-            "update automations set folder_id = $3
-             where account_id = $1 and id = $2 and ($4::uuid is null or folder_id = $4)",
-            account_id,
-            id,
-            to,
-            from,
-        ),
+        Resource::Forms => update!("forms"),
+        Resource::Pages => update!("pages"),
+        Resource::Analytics => update!("analytics_sites"),
+        Resource::Automations => update!("automations"),
         _ => return Ok(false),
     };
     Ok(moving.execute(conn).await?.rows_affected() > 0)

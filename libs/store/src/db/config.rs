@@ -6,6 +6,8 @@ use serde::{Deserialize, Deserializer, de::Error as _};
 
 /// Bounds of [`Config::new`].
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60);
+/// How long a caller of a tool waits for a connection.
+const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Section `[store]` of a service's configuration.
 #[derive(Debug, Clone, Deserialize)]
@@ -24,10 +26,13 @@ pub struct Config {
     /// How long a transaction may be idle before Postgres ends it with its locks.
     #[serde(deserialize_with = "duration")]
     pub idle_in_transaction_timeout: Duration,
+    /// How long a caller waits for a connection, which includes opening it.
+    #[serde(deserialize_with = "duration")]
+    pub acquire_timeout: Duration,
 }
 
 impl Config {
-    /// Settings for tools and tests: a minute for everything.
+    /// Settings for tools and tests: a minute for every statement.
     pub fn new(url: impl Into<String>, max_connections: u32) -> Self {
         Self {
             url: url.into(),
@@ -35,6 +40,7 @@ impl Config {
             lock_timeout: DEFAULT_TIMEOUT,
             statement_timeout: DEFAULT_TIMEOUT,
             idle_in_transaction_timeout: DEFAULT_TIMEOUT,
+            acquire_timeout: ACQUIRE_TIMEOUT,
         }
     }
 }

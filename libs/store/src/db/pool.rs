@@ -11,8 +11,6 @@ use super::config::Config;
 use super::last_timeout::{LastTimeout, no_answer};
 use crate::Error;
 
-/// How long a caller waits for a connection.
-const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
 /// How long a pooled connection may take to answer a ping. One that doesn't is replaced.
 const PING_TIMEOUT: Duration = Duration::from_secs(2);
 
@@ -110,7 +108,7 @@ fn open(config: &Config, pool: PgPoolOptions, options: &[(&str, &str)], pings: b
     let last_timeout = LastTimeout::default();
     let shared = last_timeout.clone();
     let pool = pool
-        .acquire_timeout(ACQUIRE_TIMEOUT)
+        .acquire_timeout(config.acquire_timeout)
         .test_before_acquire(false)
         .before_acquire(move |conn, meta| {
             let last_timeout = shared.clone();

@@ -30,6 +30,8 @@ pub enum SealedColumn {
     TicketKey,
     /// Variables of automations.
     AutomationEnv,
+    /// Variables of former versions of automations.
+    FormerAutomationEnv,
     /// Outputs of steps of runs under way.
     StepOutput,
     /// The state of sign-ins under way.
@@ -38,7 +40,7 @@ pub enum SealedColumn {
 
 impl SealedColumn {
     /// All columns.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::WebhookUrl,
         Self::WebhookSecret,
         Self::WebhookPreviousSecret,
@@ -48,6 +50,7 @@ impl SealedColumn {
         Self::AcmeCredentials,
         Self::TicketKey,
         Self::AutomationEnv,
+        Self::FormerAutomationEnv,
         Self::StepOutput,
         Self::SignIn,
     ];
@@ -64,6 +67,7 @@ impl SealedColumn {
             Self::AcmeCredentials => "acme_accounts.sealed_credentials",
             Self::TicketKey => "tls_ticket_keys.sealed_key",
             Self::AutomationEnv => "automations.sealed_env",
+            Self::FormerAutomationEnv => "automation_former_versions.sealed_env",
             Self::StepOutput => "automation_steps.sealed_output",
             Self::SignIn => "sign_ins.sealed",
         }
@@ -78,7 +82,7 @@ impl SealedColumn {
             Self::CertificateKey | Self::OrderKey => certificates::KEY_PURPOSE,
             Self::AcmeCredentials => certificates::ACCOUNT_PURPOSE,
             Self::TicketKey => certificates::TICKET_KEY_PURPOSE,
-            Self::AutomationEnv => automations::ENV_PURPOSE,
+            Self::AutomationEnv | Self::FormerAutomationEnv => automations::ENV_PURPOSE,
             Self::StepOutput => automations::STEP_PURPOSE,
             Self::SignIn => sign_ins::STATE_PURPOSE,
         }
@@ -123,6 +127,14 @@ macro_rules! for_column {
             SealedColumn::AutomationEnv => {
                 $statement!("automations", "", "sealed_env", "t.id", "t.id::text", "k.key::uuid")
             }
+            SealedColumn::FormerAutomationEnv => $statement!(
+                "automation_former_versions",
+                "",
+                "sealed_env",
+                "(t.automation_id, t.definition_hash)",
+                "t.automation_id || ' ' || encode(t.definition_hash, 'hex')",
+                "split_part(k.key, ' ', 1)::uuid, decode(substr(k.key, 38), 'hex')"
+            ),
             // Only runs under way have sealed outputs. Their index makes this cheap; the table holds the log of all runs.
             SealedColumn::StepOutput => $statement!(
                 "automation_steps",

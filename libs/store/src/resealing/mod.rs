@@ -4,13 +4,17 @@
 mod columns;
 
 use std::fmt;
+use std::time::Duration;
 
 use domain::encryption::{DecryptError, MasterKey, NONCE_BYTES};
 
 pub use columns::{KeyUse, SealedColumn, list_idempotency_key_uses, list_key_uses};
 
-use crate::{Conn, Error};
+use crate::{Conn, Db, Error, acquire_detached};
 use columns::{list_resealable, replace};
+
+/// Timeout of the statements of [`report_unreadable`], which read whole columns.
+const REPORT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Stored values that no configured key opens.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,6 +47,13 @@ pub async fn find_unreadable(conn: &mut Conn, keys: &MasterKey) -> Result<Vec<Un
         }
     }
     Ok(unreadable)
+}
+
+/// Returns what `keys` don't open, as a text that names ids and columns. It is empty if they open everything.
+pub async fn report_unreadable(db: &Db, keys: &MasterKey) -> Result<String, Error> {
+    let mut conn = acquire_detached(db, REPORT_TIMEOUT).await?;
+    let unreadable = find_unreadable(&mut conn, keys).await?;
+    Ok(unreadable.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))
 }
 
 /// The outcome of one step of re-encryption.

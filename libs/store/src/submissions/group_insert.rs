@@ -139,9 +139,6 @@ pub async fn insert_batch(conn: &mut Conn, all: &[BatchSubmission]) -> Result<St
            ), starting as materialized (
                select f.form_id, a.id from free f join automations a
                    on a.account_id = f.account_id and a.trigger_form_id = f.form_id and a.is_enabled
-           ), started as materialized (
-               select s.form_id, a.id from starting s join automations a on a.id = s.id and a.is_enabled
-               for key share of a skip locked
            ), place as materialized (
                select input.* from input join free using (form_id, account_id)
                    join forms f on f.id = input.form_id and f.account_id = input.account_id
@@ -151,9 +148,6 @@ pub async fn insert_batch(conn: &mut Conn, all: &[BatchSubmission]) -> Result<St
                      select from listening l where l.form_id = input.form_id
                        and (not exists (select from held h where h.form_id = l.form_id and h.id = l.id)
                             or not exists (select from ordered o where o.submission_id = input.id and o.place = l.place)))
-                 and not exists (
-                     select from starting l where l.form_id = input.form_id
-                       and not exists (select from started h where h.form_id = l.form_id and h.id = l.id))
                for share of f skip locked for key share of a skip locked
            ), stored as (
                insert into submissions (id, account_id, form_id, payload, created_at, updated_at)
@@ -172,14 +166,14 @@ pub async fn insert_batch(conn: &mut Conn, all: &[BatchSubmission]) -> Result<St
            ), triggered as (
                insert into automation_triggers (account_id, automation_id, submission_id, depth, traceparent,
                                                 created_at)
-               select p.account_id, s.id, p.id, p.depth - 1, p.traceparent, p.sent_at from place p join started s using (form_id)
+               select p.account_id, s.id, p.id, p.depth - 1, p.traceparent, p.sent_at from place p join starting s using (form_id)
                order by p.id, s.id
            )
            select id, null::uuid as webhook_id, false as "is_trigger!" from stored
            union all
            select null, id, false from (select distinct id from held where form_id in (select form_id from place)) delivered
            union all
-           select null, null, true where exists (select from place join started using (form_id))"#,
+           select null, null, true where exists (select from place join starting using (form_id))"#,
         &column(all, |one| one.id),
         &column(all, |one| one.account_id),
         &column(all, |one| one.form_id),

@@ -1,7 +1,7 @@
 //! The answers of runs to requests of http triggers.
 //!
-//! They stand on the API's origin with content that any owner chose, so they are sandboxed, and only harmless headers of
-//! theirs are sent.
+//! They are served on the API's origin with content that any owner chose. So they are sandboxed by a content security
+//! policy, and only allowed headers are sent.
 
 use automation::check::is_respond_header;
 use axum::body::Body;
@@ -27,7 +27,7 @@ pub(super) fn accepted(run_id: Uuid, status: &str) -> Response {
     (StatusCode::ACCEPTED, headers, body).into_response()
 }
 
-/// The response to a request that has waited long enough.
+/// Returns 202 with the run's current status, after the response timeout or at shutdown.
 pub(super) async fn unanswered(app: &App, run_id: Uuid) -> Result<Response, Problem> {
     let found = async {
         let mut conn = store::acquire(&app.db).await?;

@@ -1,6 +1,6 @@
 //! The URL of an http trigger: a request to it starts a run, and may wait for the run's answer.
 //!
-//! Requests of strangers learn nothing: what is unknown, disabled or of a suspended account is the same 404.
+//! An unknown automation, a disabled one and one of a suspended account get the same 404, so probing reveals nothing.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use web::{ClientIp, Code, Path, Problem};
 use super::super::depth::read_depth;
 use super::http_answer::{accepted, answer, unanswered};
 use crate::App;
-use crate::automations::{HttpTarget, RequestedRun};
+use crate::automations::{HttpTarget, RequestedRun, evaluate_concurrency};
 
 const ANY: HeaderValue = HeaderValue::from_static("*");
 
@@ -29,7 +29,7 @@ pub(super) async fn run(
     Path((id, slug)): Path<(Uuid, String)>,
     request: Request,
 ) -> Response {
-    // Before anything is looked up, read or compared, so that none of it is free.
+    // Counts the request before any lookup, body read or comparison, so that guesses are rate-limited too.
     if let Err(problem) = app.request_rate.hit(ip, app.clock.now()) {
         return problem.into_response();
     }
@@ -58,16 +58,17 @@ async fn handle(
 ) -> Result<Response, Problem> {
     let now = app.clock.now();
     let (trigger, depth) = read_trigger(app, target, request).await?;
+    let (concurrency, trigger) = evaluate_concurrency(target.concurrency.clone(), trigger).await?;
     let run_id = app.rng.uuid_v7(now);
     let deadline = Instant::now() + app.automations.respond_timeout;
-    let waiter = target.has_respond.then(|| app.run_waiters.register(run_id)).flatten();
+    let waiter = target.has_respond.then(|| app.run_waiters.register(target.account_id, run_id)).flatten();
     let bytes = json_bytes(&trigger);
     let run = NewRun {
         id: run_id,
         automation_id: id,
         definition_hash: target.definition_hash.clone(),
         trigger_type: "http",
-        concurrency: target.concurrency.as_ref().map(|concurrency| concurrency.of(&trigger)),
+        concurrency,
         trigger,
         is_test: false,
         depth,
@@ -97,7 +98,7 @@ async fn handle(
 async fn read_trigger(app: &App, target: &HttpTarget, request: Request) -> Result<(Value, i16), Problem> {
     let (method, uri, headers) = (request.method().clone(), request.uri().clone(), request.headers().clone());
     let body = Bytes::from_request(request, app).await.map_err(refused_body)?;
-    // Before the body is parsed: who has no secret learns nothing about it.
+    // Authenticates before parsing, so that a caller without the secret gets no parse errors.
     check_auth(target, &headers, &body, app.clock.now())?;
     let depth = read_depth(&headers)?;
     let payload = read_payload(&headers, &body)?;

@@ -79,7 +79,7 @@ pub(super) async fn resume(
     }
 }
 
-/// Checks the token. A wrong one is the same as an unknown run.
+/// Checks the token. A wrong token gets the same 404 as an unknown run.
 fn read_link(app: &App, link: Result<Link, Problem>) -> Result<(Uuid, u32), Problem> {
     let Path((run_id, number, token)) = link.map_err(|_| unknown())?;
     if is_resume_token(&app.master_key, run_id, number, &token) {
@@ -92,7 +92,7 @@ fn read_link(app: &App, link: Result<Link, Problem>) -> Result<(Uuid, u32), Prob
 /// Checks that the run waits for this link.
 fn check(app: &App, run: LinkedRun, number: u32) -> Result<(), Problem> {
     if run.status.is_ended() {
-        let problem = Problem::new(Code::Conflict, "this link is over: its run has ended");
+        let problem = Problem::new(Code::Conflict, "this link has expired: its run has ended");
         return Err(problem.with_status(StatusCode::GONE));
     }
     let is_this = run.resume_number.is_some_and(|waits_for| u32::try_from(waits_for) == Ok(number));
@@ -100,14 +100,14 @@ fn check(app: &App, run: LinkedRun, number: u32) -> Result<(), Problem> {
         return Err(not_waiting());
     }
     if run.due_at.is_none_or(|due_at| due_at <= app.clock.now()) {
-        let problem = Problem::new(Code::Conflict, "this link is over: the time to use it has passed");
+        let problem = Problem::new(Code::Conflict, "this link has expired: the time to use it has passed");
         return Err(problem.with_status(StatusCode::GONE));
     }
     Ok(())
 }
 
 fn unknown() -> Problem {
-    Problem::new(Code::NotFound, "this link is mistyped, or what it led to was deleted")
+    Problem::new(Code::NotFound, "this link is wrong, or its run was deleted")
 }
 
 fn not_waiting() -> Problem {

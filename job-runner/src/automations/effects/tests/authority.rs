@@ -1,6 +1,6 @@
 //! What the key that saved the automation may do is checked when the step runs, and so is whose the resources are.
 
-use automation::execution::{Effect, Found, PageEdit};
+use automation::execution::{Effect, FindSource, PageEdit};
 use domain::scopes::Resource;
 use serde_json::{Map, json};
 use uuid::Uuid;
@@ -24,7 +24,7 @@ fn edit(page_id: Uuid) -> PageEdit {
     PageEdit { page_id: Some(page_id), title: Some("New".to_owned()), ..PageEdit::default() }
 }
 
-fn find(source: Found) -> Effect {
+fn find(source: FindSource) -> Effect {
     Effect::Find { source, filter: Map::new(), since: None, limit: 10 }
 }
 
@@ -34,8 +34,8 @@ fn effects(resources: &Resources) -> Vec<(&'static str, Effect)> {
     vec![
         ("entries:create", create_entry(page, json!({"name": "x"}))),
         ("entries:delete", Effect::DeleteEntry { page_id: page, entry_id: page }),
-        ("entries:read", find(Found::Entries { page_id: page })),
-        ("submissions:read", find(Found::Submissions { form_id: form })),
+        ("entries:read", find(FindSource::Entries { page_id: page })),
+        ("submissions:read", find(FindSource::Submissions { form_id: form })),
         ("pages:update", Effect::UpdatePage(Box::new(edit(page)))),
         (
             "submissions:create",

@@ -73,10 +73,10 @@ async fn a_run_that_is_cancelled_during_an_effect_keeps_nothing_of_it() {
     sqlx::query("lock table submissions in exclusive mode").execute(&mut *blocking).await.unwrap();
     let effect = Effect::CreateSubmission { form_id: form, payload: object(json!({"email": "a@b.co"})) };
     let (result, ()) = tokio::join!(perform(&context, call(effect)), async {
-        sandbox::test::until(async || {
-            fixture.number("select count(*) from pg_locks where not granted").await > 0
-        })
-        .await;
+        // The tests share a server.
+        let waiting = "select count(*) from pg_stat_activity
+                       where datname = current_database() and wait_event_type = 'Lock'";
+        sandbox::test::until(async || fixture.number(waiting).await > 0).await;
         fixture
             .change("update automation_runs set status = 'cancelled', lease_id = null, due_at = null")
             .await;

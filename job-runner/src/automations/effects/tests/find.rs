@@ -1,20 +1,20 @@
 //! `find`.
 
-use automation::execution::{Effect, Found};
+use automation::execution::{Effect, FindSource};
 use chrono::TimeDelta;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::fixture::{Fixture, create_entry, new_id, now, object};
 
-fn find(source: Found, filter: Value) -> Effect {
+fn find(source: FindSource, filter: Value) -> Effect {
     Effect::Find { source, filter: object(filter), since: None, limit: 100 }
 }
 
 impl Fixture {
     /// Returns the names of the entries that match, in order.
     async fn names(&self, page_id: Uuid, filter: Value) -> Vec<Value> {
-        let found = self.perform(find(Found::Entries { page_id }, filter)).await.unwrap();
+        let found = self.perform(find(FindSource::Entries { page_id }, filter)).await.unwrap();
         let items = found["items"].as_array().unwrap();
         assert_eq!(found["count"], json!(items.len()));
         items.iter().map(|item| item["data"]["name"].clone()).collect()
@@ -60,7 +60,7 @@ async fn only_recent_entries_and_as_many_as_the_limit() {
         .change("update page_entries set created_at = now() - interval '2 days' where data ->> 'name' = 'a'")
         .await;
     let effect = |limit, since| Effect::Find {
-        source: Found::Entries { page_id: page },
+        source: FindSource::Entries { page_id: page },
         filter: object(json!({})),
         since,
         limit,
@@ -86,7 +86,8 @@ async fn submissions_are_found_without_spam() {
             ))
             .await;
     }
-    let found = fixture.perform(find(Found::Submissions { form_id: form }, json!({"n": 1}))).await.unwrap();
+    let found =
+        fixture.perform(find(FindSource::Submissions { form_id: form }, json!({"n": 1}))).await.unwrap();
     let emails: Vec<_> =
         found["items"].as_array().unwrap().iter().map(|item| &item["payload"]["email"]).collect();
     assert_eq!(emails, [&json!("c@b.co"), &json!("a@b.co")]);
@@ -95,7 +96,7 @@ async fn submissions_are_found_without_spam() {
         (&json!("received"), &Value::Null)
     );
     let none = fixture
-        .perform(find(Found::Submissions { form_id: form }, json!({"email": "b@b.co"})))
+        .perform(find(FindSource::Submissions { form_id: form }, json!({"email": "b@b.co"})))
         .await
         .unwrap();
     assert_eq!(none, json!({"items": [], "count": 0, "hasMore": false}));
@@ -104,9 +105,9 @@ async fn submissions_are_found_without_spam() {
 #[tokio::test]
 async fn a_missing_page_is_a_failure() {
     let fixture = Fixture::new().await;
-    let failure = fixture.failure(find(Found::Entries { page_id: new_id() }, json!({}))).await;
+    let failure = fixture.failure(find(FindSource::Entries { page_id: new_id() }, json!({}))).await;
     assert!(failure.message.starts_with("there is no page"), "{failure:?}");
     let page = fixture.page(fixture.account, "list").await;
-    let failure = fixture.failure(find(Found::Entries { page_id: page }, json!({"a": "\0"}))).await;
+    let failure = fixture.failure(find(FindSource::Entries { page_id: page }, json!({"a": "\0"}))).await;
     assert!(failure.message.contains("NUL"), "{failure:?}");
 }

@@ -96,8 +96,74 @@ fn a_run_sends_at_most_100_requests() {
     ]}]);
     let memory = Memory::new(steps, json!({"rows": rows}));
     let Outcome::Error { message, .. } = memory.walk() else { panic!("120 requests") };
-    assert_eq!(message, format!("a run sends at most {RUN_FETCHES_MAX} requests"));
+    assert_eq!(message, format!("a run sends at most {RUN_FETCHES_MAX} requests, retries included"));
     assert_eq!(memory.state().performed.len(), 100);
+}
+
+/// A loop over `rows` elements, each with a request that is tried up to six times, and what comes after it.
+fn retried_loop(rows: u32, backoff: &str, after: serde_json::Value) -> Memory {
+    let call = json!({"id": "call", "type": "fetch", "url": "https://api.example", "onError": "continue",
+                      "retry": {"max": 5, "backoff": backoff}});
+    let each = json!({"id": "each", "type": "for_each", "items": "{{ trigger.payload.rows }}", "concurrency": 5, "steps": [call]});
+    let mut steps = vec![each];
+    steps.extend(after.as_array().unwrap().clone());
+    Memory::new(steps.into(), json!({"rows": (0..rows).collect::<Vec<u32>>()}))
+}
+
+#[test]
+fn attempts_count_as_requests() {
+    let memory = retried_loop(50, "fixed", json!([]));
+    for at in 0..50 {
+        memory.fail(&format!("each[{at}].call"), &vec![Failure::transient("the answer was 503"); 9]);
+    }
+    assert_eq!(memory.walk(), Outcome::Success { message: None });
+    assert_eq!(memory.state().calls.len(), 100, "without a limit 300");
+    let errors: Vec<String> =
+        memory.state().records.values().filter_map(|record| record.error.clone()).collect();
+    let limit = "a run sends at most 100 requests, retries included";
+    let ended = format!("the answer was 503; it is not tried again, because {limit}");
+    assert!(errors.contains(&ended) && errors.contains(&limit.to_owned()), "{errors:?}");
+    let attempts: u32 = memory
+        .state()
+        .records
+        .values()
+        .filter(|record| record.step_id == "call")
+        .map(|record| record.attempts)
+        .sum();
+    assert_eq!(attempts, 100, "the log tells them");
+}
+
+#[test]
+fn requests_of_earlier_walks_count() {
+    let last = json!([
+        {"id": "pause", "type": "wait", "for": "1m"},
+        {"id": "more", "type": "for_each", "items": "{{ trigger.payload.rows }}", "steps": [
+            {"id": "again", "type": "fetch", "url": "https://api.example"}]},
+    ]);
+    let memory = retried_loop(15, "fixed", last);
+    for at in 0..15 {
+        memory.fail(&format!("each[{at}].call"), &vec![Failure::transient("the answer was 503"); 9]);
+    }
+    assert!(matches!(memory.walk(), Outcome::Waiting { .. }));
+    assert_eq!(memory.state().calls.len(), 90);
+    memory.advance(TimeDelta::minutes(2));
+    let Outcome::Error { path, .. } = memory.walk() else { panic!("105 requests") };
+    assert_eq!((path.as_str(), memory.state().calls.len()), ("more[10].again", 100));
+}
+
+#[test]
+fn an_attempt_after_a_long_pause_knows_the_requests_of_the_steps_after_it() {
+    let memory = retried_loop(96, "exponential", json!([]));
+    memory.fail("each[0].call", &vec![Failure::transient("the answer was 503"); 9]);
+    assert!(matches!(memory.walk(), Outcome::Waiting { .. }));
+    assert_eq!(memory.state().calls.len(), 100);
+    memory.advance(TimeDelta::minutes(1));
+    assert_eq!(memory.walk(), Outcome::Success { message: None });
+    assert_eq!(memory.state().calls.len(), 100);
+    let record = memory.state().records["each[0].call"].clone();
+    let message = record.error.unwrap();
+    assert!(message.starts_with("the answer was 503; it is not tried again"), "{message}");
+    assert_eq!((record.status, record.attempts), (StepStatus::Error, 5));
 }
 
 #[test]

@@ -1,32 +1,29 @@
 //! Reports stored secrets that no configured master key opens. The service works on without them: its other secrets, and
 //! everything else, are not affected.
 
+use std::fmt::Display;
 use std::time::Duration;
 
-use service::{Check, Rounds, Shutdown};
-use store::resealing;
-
-use crate::state::JobState;
+use super::ticks;
+use crate::{Check, Rounds, Shutdown};
 
 /// Interval of the checks.
-pub(crate) const INTERVAL: Duration = Duration::from_mins(10);
-/// Interval while Postgres does not answer.
+pub const INTERVAL: Duration = Duration::from_mins(10);
+/// Interval while the store does not answer.
 const RETRY_INTERVAL: Duration = Duration::from_secs(15);
-const STATEMENT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Compares the keys that have sealed stored values with the configured ones, until `shutdown`.
-pub(crate) async fn watch(
-    state: JobState,
+/// Sets `check` and logs what the keys don't open, until `shutdown`. `find_unreadable` returns it as a text, which is
+/// empty if they open everything.
+pub async fn watch<E: Display>(
     check: Check,
     rounds: Rounds,
     shutdown: Shutdown,
+    find_unreadable: impl AsyncFn() -> Result<String, E>,
 ) -> anyhow::Result<()> {
-    let mut ticks = service::ticks(RETRY_INTERVAL);
+    let mut ticks = ticks(RETRY_INTERVAL);
     let mut reported = String::new();
     while shutdown.unless_requested(ticks.tick()).await.is_some() {
-        let Some(found) = shutdown.unless_requested(rounds.watch(find_unreadable(&state))).await else {
-            break;
-        };
+        let Some(found) = shutdown.unless_requested(rounds.watch(find_unreadable())).await else { break };
         match found {
             Ok(text) => {
                 if text.is_empty() {
@@ -50,11 +47,4 @@ pub(crate) async fn watch(
         }
     }
     Ok(())
-}
-
-/// Returns what the keys don't open, as a text that names ids and columns.
-async fn find_unreadable(state: &JobState) -> Result<String, store::Error> {
-    let mut conn = store::acquire_detached(&state.db, STATEMENT_TIMEOUT).await?;
-    let unreadable = resealing::find_unreadable(&mut conn, &state.master_key).await?;
-    Ok(unreadable.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))
 }
