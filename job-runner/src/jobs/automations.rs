@@ -45,7 +45,8 @@ fn email(id: Uuid, failing: Failing) -> Email {
         format!("Your automation {name} was disabled")
     };
     Email {
-        id: format!("{id}.{}", last_run_at.timestamp()),
+        // The first and the tenth failure may happen in the same second.
+        id: format!("{id}.{}.{consecutive_failures}", last_run_at.timestamp()),
         to: Some(to),
         reply_to: None,
         subject,
