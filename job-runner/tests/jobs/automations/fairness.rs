@@ -1,6 +1,7 @@
 //! One account's many queued runs delay another account's run by two seconds at most.
 
-use chrono::TimeDelta;
+use std::time::Duration;
+
 use sandbox::test::{trial, until};
 use serde_json::json;
 
@@ -30,22 +31,9 @@ async fn ten_thousand_queued_runs_of_one_account_delay_another_by_two_seconds_at
     for _ in 0..3 {
         let id = quiet.start(json!({"n": 1})).await;
         let run = quiet.run_when(id, "success").await;
-        let finished_at = run.finished_at.unwrap();
-        let overtaken: i64 = sqlx::query_scalar(
-            "select count(*) from automation_runs where automation_id = $1 and finished_at between $2 and $3",
-        )
-        .bind(busy.id)
-        .bind(run.created_at)
-        .bind(finished_at)
-        .fetch_one(&account.database.db)
-        .await
-        .unwrap();
-        delays.push((finished_at - run.created_at, overtaken));
+        delays.push((run.finished_at.unwrap() - run.created_at).to_std().unwrap());
     }
-    // A machine that is busy with something else may take longer, but not because of the backlog.
-    let is_fair =
-        |(delay, overtaken): &(TimeDelta, i64)| *delay <= TimeDelta::seconds(2) || *overtaken <= 500;
     let left = i64::try_from(COUNT).unwrap() - ended().await;
-    assert!(delays.iter().all(is_fair), "{delays:?}, {left} runs left");
+    assert!(delays.iter().all(|delay| *delay <= Duration::from_secs(2)), "{delays:?}, {left} runs left");
     busy.until_ended(COUNT).await;
 }

@@ -135,8 +135,8 @@ async fn several_job_runners_order_each_certificate_once() {
     for number in 0..30 {
         authority.verified_domain(&format!("www.shop-{number}.example")).await;
     }
-    // On a busy machine a job-runner may get no connection to Postgres for seconds. A lease outlasts that.
-    let run = async || authority.run(&["acme.lease_ttl=30s"]).await;
+    // Leases don't expire on a busy machine: an order that is taken over may be made again.
+    let run = async || authority.run(&["acme.lease_ttl=2m"]).await;
     let runners = [run().await, run().await, run().await];
     let account = &authority.account;
     let issued = async || account.number("select count(*) from certificates where chain is not null").await;
@@ -149,10 +149,7 @@ async fn several_job_runners_order_each_certificate_once() {
         runner.stop().await;
     }
     assert_eq!(authority.pebble.issued(), 30);
-    // A check that a busy machine answered too late is refused, and only then another order begins.
-    let refused = account.number("select count(*) from acme_orders where failed_at is not null").await;
-    let orders = account.number("select count(*) from acme_orders").await;
-    assert_eq!(orders - refused, 30);
-    assert_eq!(i64::try_from(authority.pebble.orders()).unwrap(), orders);
+    assert_eq!(account.number("select count(*) from acme_orders").await, 30);
+    assert_eq!(authority.pebble.orders(), 30);
     assert_eq!(account.number("select count(*) from acme_accounts").await, 1);
 }
