@@ -130,7 +130,8 @@ fn kind(problem: &Problem) -> &str {
 fn code(problem: &Problem) -> FailureCode {
     match (kind(problem), problem.status) {
         ("rateLimited", _) | (_, Some(429)) => FailureCode::RateLimited,
-        ("serverInternal", _) | (_, Some(500..)) => FailureCode::Unreachable,
+        // A rejected nonce says nothing about the order, which may be issued by now.
+        ("serverInternal" | "badNonce", _) | (_, Some(500..)) => FailureCode::Unreachable,
         _ => FailureCode::Refused,
     }
 }
@@ -201,6 +202,7 @@ mod tests {
         let nonce = problem(r#"{"type":"urn:ietf:params:acme:error:badNonce","status":400}"#);
         let rejected = problem(r#"{"type":"urn:ietf:params:acme:error:rejectedIdentifier","status":400}"#);
         assert!(!nonce.is_refusal() && rejected.is_refusal());
+        assert!(nonce.explain().unwrap().keeps_order, "the next attempt would have a second one issued");
         assert!(!AttemptError::Acme(Error::Timeout(None)).is_refusal());
     }
 
