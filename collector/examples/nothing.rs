@@ -6,7 +6,7 @@ use axum::body::Bytes;
 use axum::routing::post;
 use http::{HeaderMap, StatusCode};
 use service::config::Listen;
-use service::{Listeners, Shutdown};
+use service::{Drain, Listeners, Shutdown};
 
 #[tokio::main]
 async fn main() -> anyhow::Result<()> {
@@ -14,7 +14,7 @@ async fn main() -> anyhow::Result<()> {
     let listen = Listen { main: address.parse()?, ..Listen::default() };
     let listener = Listeners::bind(&listen)?.main;
     let router = Router::new().route("/api/collect", post(discard));
-    service::http::serve(listener, router, Shutdown::new()).await
+    service::http::serve(listener, router, Shutdown::new(), Drain::default()).await
 }
 
 async fn discard(_headers: HeaderMap, _body: Bytes) -> StatusCode {

@@ -10,6 +10,7 @@ mod intake;
 mod pipeline;
 mod segments;
 mod steps;
+pub mod stored_segments;
 mod tracker;
 
 use std::sync::Arc;
@@ -18,7 +19,7 @@ use std::time::Duration;
 use cache::Bus;
 use contract::Signal;
 use service::config::ExposeSecret;
-use service::{Clock, Lifecycle, Listeners, Readiness, Rng, Rounds, Shutdown};
+use service::{Clock, Lifecycle, Listeners, Readiness, Rng, Rounds, Shutdown, schema};
 use store::read_pool::ReadPool;
 use web::EdgeTrust;
 
@@ -31,7 +32,7 @@ use steps::{
     CheckQuota, DeriveVisitorId, DropBots, FindSite, Locate, ParseUserAgent, RateLimit, Salts, Write,
 };
 
-/// Time for components to stop: open requests take up to 10 s, the last inserts 5 s.
+/// Time for components to stop once the running requests have ended: the last inserts take up to 5 s.
 const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(20);
 
 /// Runs the collector until `shutdown`, then sends the remaining events if ClickHouse is available.
@@ -48,18 +49,26 @@ pub async fn run(config: Config, listeners: Listeners, shutdown: Shutdown) -> an
     // Visitors' addresses are hashed in Redis, with a key that all collectors share.
     let pepper = secrets.edge_token.expose_secret().as_bytes();
     let rate_limit = RateLimit::connect(redis, pepper, collector.events_per_minute)?;
-    let bus = Bus::<Signal>::connect(&redis.url, &redis.prefix)?;
+    let bus = Bus::<Signal>::connect(redis, &redis.prefix)?;
 
     let limits = Limits {
         seal_after: segments.seal_after,
         max_segment_bytes: segments.max_bytes,
         max_unsent_bytes: segments.max_unsent_bytes,
     };
-    let base = (clock.clone(), rng.clone(), shutdown.clone());
+    let mut lifecycle = Lifecycle::new(shutdown.clone());
+    let (drain, stop) = (listeners.drain, lifecycle.stop());
+    let base = (clock.clone(), rng.clone(), stop.clone());
     let rules = collector.visit_rules();
     // Shared, so that while Postgres is unavailable only one caller waits for it.
     let lookups = ReadPool::connect(&config.store, collector.lookup_connections)?;
-    let warehouse = warehouse::connect(&config.warehouse);
+    let warehouse = warehouse::connect(&config.warehouse)?;
+    let (pool, check) = (db.clone(), readiness.register_store("schema"));
+    let find = async move || store::find_schema_mismatch(&pool).await;
+    lifecycle.spawn("schema", schema::check_at_start(check, shutdown.clone(), find).await?);
+    let (checked, check) = (warehouse.clone(), readiness.register_store("warehouse_schema"));
+    let find = async move || checked.find_schema_mismatch().await;
+    lifecycle.spawn("warehouse schema", schema::check_at_start(check, shutdown.clone(), find).await?);
     let stores = Stores { warehouse, lookups: lookups.clone(), rules };
     let (journal, writer, shipper) = segments::open(&segments.folder, limits, stores, base, &readiness)?;
 
@@ -88,18 +97,16 @@ pub async fn run(config: Config, listeners: Listeners, shutdown: Shutdown) -> an
         },
     };
 
-    let mut lifecycle = Lifecycle::new(shutdown.clone());
-    lifecycle.spawn("salts", derive_visitor_id.rotate_salts(shutdown.clone()));
-    lifecycle.spawn("rate limit", rate_limit.share_counts(clock, shutdown.clone()));
+    lifecycle.spawn("salts", derive_visitor_id.rotate_salts(stop.clone()));
+    lifecycle.spawn("rate limit", rate_limit.share_counts(clock, stop.clone()));
     let flushes = Rounds::new(&readiness, "dropped events", collector.drop_flush_interval);
-    lifecycle.spawn(
-        "dropped events",
-        dropped_events.run(collector.drop_flush_interval, flushes, shutdown.clone()),
-    );
-    lifecycle.spawn("site invalidation", find_site.listen(bus, shutdown.clone()));
+    lifecycle
+        .spawn("dropped events", dropped_events.run(collector.drop_flush_interval, flushes, stop.clone()));
+    lifecycle.spawn("site invalidation", find_site.listen(bus, stop));
     // These end one after the other: when the intake has ended, the journal is dropped and the writer ends, and then the
     // shipper.
-    lifecycle.spawn("intake", service::http::serve(listeners.main, intake::router(intake), shutdown));
+    let intake = service::http::serve(listeners.main, intake::router(intake), shutdown, drain);
+    lifecycle.spawn_server("intake", drain, intake);
     lifecycle.spawn("quota", quota_leases.run());
     lifecycle.spawn("writer", run_on_own_thread(writer.run(), 0));
     lifecycle.spawn("shipper", run_on_own_thread(shipper.run(), SHIPPER_NICENESS));

@@ -31,6 +31,8 @@ use service::{Clock, Readiness, Rng, Shutdown};
 use backlog::Backlog;
 pub(crate) use delivery::Stores;
 use folder::Folder;
+pub(crate) use folder::list;
+pub use folder::{SegmentState, StoredSegment};
 pub(crate) use journal::{Journal, Limits, Writer};
 pub(crate) use shipper::Shipper;
 

@@ -10,7 +10,7 @@ use chrono::TimeDelta;
 use contract::Signal;
 use domain::addresses::Addresses;
 use domain::encryption::MasterKey;
-use domain::keys::Pepper;
+use domain::peppers::{self, Peppers};
 use service::admission::{Admission, UNLIMITED};
 use service::config::ExposeSecret;
 use service::{Check, Clock, Rng, Rounds, Shutdown};
@@ -135,11 +135,12 @@ impl App {
     pub fn with_clock(config: &Config, clock: Clock) -> anyhow::Result<Self> {
         let secrets = &config.secrets;
         let master_key = MasterKey::parse(secrets.master_key.expose_secret())?;
-        let pepper = Pepper::new(secrets.key_pepper.expose_secret().as_bytes())
-            .context("secrets.key_pepper must have at least 16 characters")?;
+        let peppers = Peppers::parse(secrets.key_pepper.expose_secret())?;
+        let limits_key = peppers::first_entry(secrets.key_pepper.expose_secret()).as_bytes();
         let db = store::connect(&config.store)?;
         let addresses = Addresses::new(&config.http.base_url, &config.http.sites_domain)?;
-        let bus = cache::Bus::connect(&config.redis.url, &config.redis.prefix)?;
+        config.blobs.check(config.http.edges)?;
+        let bus = cache::Bus::connect(&config.redis, &config.redis.prefix)?;
         Ok(Self(Arc::new(AppInner {
             automation_tests: Admission::new(
                 UNLIMITED,
@@ -150,24 +151,24 @@ impl App {
             http_targets: HttpTargets::new(db.clone(), master_key.clone()),
             request_rate: RequestRate::new(
                 &config.redis,
-                secrets.key_pepper.expose_secret().as_bytes(),
+                limits_key,
                 config.automations.max_requests_per_minute,
             )?,
             run_inserts: RunInserts::new(db.clone(), bus.clone(), clock.clone()),
             run_waiters: RunWaiters::new(db.clone(), bus.clone()),
             credentials: CredentialCache::new(
                 db.clone(),
-                pepper,
+                peppers,
                 config.keys.cache_ttl,
                 config.signin.idle_timeout(),
             ),
             db,
-            warehouse: warehouse::connect(&config.warehouse),
+            warehouse: warehouse::connect(&config.warehouse)?,
             bus,
             limiter: cache::Limiter::connect_with_timeout(
-                &config.redis.url,
+                &config.redis,
                 &config.redis.prefix,
-                secrets.key_pepper.expose_secret().as_bytes(),
+                limits_key,
                 config.trial.redis_timeout,
             )?,
             signin: SignIn::new(&config.signin, &addresses, &clock)?,

@@ -51,7 +51,7 @@ const RENAMED_KEYS: &RenamedKeys = &[
     ("webhooks.test_wait", "webhooks.test_timeout"),
 ];
 
-/// Upper bound of a graceful shutdown.
+/// Time that components have to end on shutdown, once the running requests have ended.
 pub const GRACE: Duration = Duration::from_secs(15);
 
 /// All settings of the control plane.
@@ -114,6 +114,8 @@ pub struct Http {
     pub base_url: String,
     /// The parent domain of all sites.
     pub sites_domain: String,
+    /// The number of edges of this installation.
+    pub edges: u32,
 }
 
 /// Section `[secrets]`.

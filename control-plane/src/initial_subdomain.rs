@@ -1,9 +1,7 @@
 //! The first subdomain of a new account, under a random name.
 
 use chrono::{DateTime, Utc};
-use domain::plans::Plan;
 use domain::subdomains;
-use store::usage::{self, Counter};
 use store::{Conn, subdomain_names};
 use uuid::Uuid;
 use web::{Code, Problem};
@@ -18,9 +16,7 @@ pub(crate) async fn insert(
     account_id: Uuid,
     now: DateTime<Utc>,
 ) -> Result<String, Problem> {
-    usage::reserve(conn, account_id, Counter::Subdomains, Plan::Free.limits().subdomains).await?;
     let suggest = || subdomains::suggest(app.rng.bytes());
-    let name =
-        subdomain_names::insert_suggested(conn, account_id, app.rng.uuid_v7(now), now, suggest).await?;
+    let name = subdomain_names::insert_first(conn, account_id, app.rng.uuid_v7(now), now, suggest).await?;
     name.ok_or_else(|| Problem::new(Code::Unavailable, "found no free site name; try again").retry_after(1))
 }

@@ -26,7 +26,7 @@ mod uploads;
 
 use anyhow::Context;
 use axum::Router;
-use service::{Lifecycle, Listeners, Readiness, Rounds, Shutdown, master_keys};
+use service::{Lifecycle, Listeners, Readiness, Rounds, Shutdown, master_keys, schema};
 use store::resealing::report_unreadable;
 
 pub use app::App;
@@ -37,17 +37,27 @@ pub async fn run(config: Config, listeners: Listeners, shutdown: Shutdown) -> an
     let readiness = Readiness::new(&shutdown);
     let app = App::new(&config).context("control-plane")?;
     let mut lifecycle = Lifecycle::new(shutdown.clone());
-    lifecycle.spawn("api", service::http::serve(listeners.main, router(&app), shutdown.clone()));
-    lifecycle.spawn("run waiters", app.run_waiters.clone().close_at(shutdown.clone()));
+    let (db, check) = (app.db.clone(), readiness.register_store("schema"));
+    let find = async move || store::find_schema_mismatch(&db).await;
+    lifecycle.spawn("schema", schema::check_at_start(check, shutdown.clone(), find).await?);
+    let (warehouse, check) = (app.warehouse.clone(), readiness.register_store("warehouse_schema"));
+    let find = async move || warehouse.find_schema_mismatch().await;
+    lifecycle.spawn("warehouse schema", schema::check_at_start(check, shutdown.clone(), find).await?);
+    let (drain, stop) = (listeners.drain, lifecycle.stop());
+    let api = service::http::serve(listeners.main, router(&app), shutdown.clone(), drain);
+    lifecycle.spawn_server("api", drain, api);
+    // Requests don't wait for runs when the socket is closed: the next process can't start before they end.
+    let waiters = app.run_waiters.clone();
+    lifecycle.spawn("run waiters", async move { waiters.close_at(drain.over(&shutdown)).await });
     let (rate, clock) = (app.request_rate.clone(), app.clock.clone());
-    lifecycle.spawn("request rate", rate.share_counts(clock, shutdown.clone()));
+    lifecycle.spawn("request rate", rate.share_counts(clock, stop.clone()));
     let (check, rounds) =
         (readiness.register_store("postgres"), Rounds::new(&readiness, "postgres check", app::PING_INTERVAL));
-    lifecycle.spawn("postgres check", app.clone().watch_postgres(check, rounds, shutdown.clone()));
+    lifecycle.spawn("postgres check", app.clone().watch_postgres(check, rounds, stop.clone()));
     let keys_check = readiness.register_store("master_keys");
     let keys_rounds = Rounds::new(&readiness, "master key check", master_keys::INTERVAL);
     let find_unreadable = async move || report_unreadable(&app.db, &app.master_key).await;
-    let watching = master_keys::watch(keys_check, keys_rounds, shutdown.clone(), find_unreadable);
+    let watching = master_keys::watch(keys_check, keys_rounds, stop, find_unreadable);
     lifecycle.spawn("master key check", watching);
     lifecycle.spawn_last("ops", service::ops::serve(listeners.ops, readiness, lifecycle.drained()));
     lifecycle.run(config::GRACE).await?;

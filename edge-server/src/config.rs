@@ -34,7 +34,7 @@ const RENAMED_KEYS: &RenamedKeys = &[
     ("views.flush_every", "views.flush_interval"),
 ];
 
-/// Time that components have to end on shutdown.
+/// Time that components have to end on shutdown, once the connections are drained.
 pub const GRACE: Duration = Duration::from_secs(15);
 
 /// Open files beside connections: stores, files that are being sent, and the log.
@@ -70,6 +70,7 @@ pub struct Http {
     pub base_url: String,
     pub sites_domain: String,
     pub trusted_proxies: Vec<IpNet>,
+    pub edges: u32,
 }
 
 /// Section `[upstreams]`.
@@ -78,6 +79,8 @@ pub struct Http {
 pub struct Upstreams {
     pub control_plane: String,
     pub collector: String,
+    #[serde(with = "service::config::duration")]
+    pub connect_retry: Duration,
     #[serde(with = "service::config::duration")]
     pub response_timeout: Duration,
     #[serde(with = "service::config::duration")]

@@ -24,7 +24,7 @@ mod unread_body;
 mod uploads;
 
 use anyhow::Context;
-use service::{Lifecycle, Listeners, Readiness, Rounds, Shutdown};
+use service::{Lifecycle, Listeners, Readiness, Rounds, Shutdown, schema};
 
 pub use config::{Config, DEFAULTS};
 use state::EdgeState;
@@ -45,7 +45,11 @@ pub async fn run(config: Config, listeners: Listeners, shutdown: Shutdown) -> an
         anyhow::bail!("listen.https needs secrets.master_key, which decrypts the keys of certificates");
     }
     let mut lifecycle = Lifecycle::new(shutdown.clone());
-    lifecycle.spawn("listener", {
+    let (db, check) = (state.db.pool().clone(), readiness.register_store("schema"));
+    let find = async move || store::find_schema_mismatch(&db).await;
+    lifecycle.spawn("schema", schema::check_at_start(check, shutdown.clone(), find).await?);
+    let (drain, stop) = (listeners.drain, lifecycle.stop());
+    lifecycle.spawn_server("listener", drain, {
         let (state, router) = (state.clone(), HostRouter::new(&state));
         let shutdown = shutdown.clone();
         async move {
@@ -54,6 +58,7 @@ pub async fn run(config: Config, listeners: Listeners, shutdown: Shutdown) -> an
                 https: listeners.https,
                 proxy_protocol: listeners.proxy_protocol,
                 https_proxy_protocol: listeners.https_proxy_protocol,
+                drain,
             };
             listener::serve(sockets, state.clone(), router, limits, shutdown).await?;
             // All connections are closed, so no further views are counted.
@@ -62,22 +67,22 @@ pub async fn run(config: Config, listeners: Listeners, shutdown: Shutdown) -> an
         }
     });
     lifecycle.spawn("page views", {
-        let (state, shutdown, interval) = (state.clone(), shutdown.clone(), config.views.flush_interval);
+        let (state, stop, interval) = (state.clone(), stop.clone(), config.views.flush_interval);
         let rounds = Rounds::new(&readiness, "page views", interval);
-        async move { state.page_responder.views.flush_every(interval, rounds, shutdown).await }
+        async move { state.page_responder.views.flush_every(interval, rounds, stop).await }
     });
     lifecycle.spawn("submission rates", {
-        let (rate, clock, shutdown) = (state.submission_rate.clone(), state.clock.clone(), shutdown.clone());
-        rate.share_counts(clock, shutdown)
+        let (rate, clock) = (state.submission_rate.clone(), state.clock.clone());
+        rate.share_counts(clock, stop.clone())
     });
     if has_https {
         let rounds = Rounds::new(&readiness, "ticket keys", tls::TICKET_KEY_INTERVAL);
-        lifecycle.spawn("ticket keys", tls::rotate_ticket_keys(state.clone(), rounds, shutdown.clone()));
+        lifecycle.spawn("ticket keys", tls::rotate_ticket_keys(state.clone(), rounds, stop.clone()));
         let rounds = Rounds::new(&readiness, "certificate names", tls::NAMES_INTERVAL);
-        lifecycle.spawn("certificate names", tls::load_names(state.clone(), rounds, shutdown.clone()));
+        lifecycle.spawn("certificate names", tls::load_names(state.clone(), rounds, stop.clone()));
     }
     let check = readiness.register("invalidation");
-    lifecycle.spawn("invalidation", invalidation::listen(state, check, shutdown.clone()));
+    lifecycle.spawn("invalidation", invalidation::listen(state, check, stop));
     lifecycle.spawn_last("ops", service::ops::serve(listeners.ops, readiness, lifecycle.drained()));
     lifecycle.run(config::GRACE).await?;
     Ok(())

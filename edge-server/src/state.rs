@@ -90,10 +90,11 @@ impl EdgeState {
         let lock_timeout = config.forms.lock_timeout;
         let db = store::connect_with_lock_timeout(&config.store, lock_timeout)?;
         let lookups = ReadPool::connect(&config.store, config.cache.lookup_connections)?;
+        config.blobs.check(config.http.edges)?;
         let blobs = blobs::Blobs::connect(&config.blobs)?;
         let (clock, rng) = (Clock::system(), Rng::system());
         let (cpu, compressor) = (CpuWork::new(), Compressor::new());
-        let bus = cache::Bus::connect(&config.redis.url, &config.redis.prefix)?;
+        let bus = cache::Bus::connect(&config.redis, &config.redis.prefix)?;
         let key = MasterKey::of_secret(token.as_bytes());
         Ok(Self(Arc::new(StateInner {
             sites: SiteCache::new(lookups.clone(), &config.cache, cpu.clone()),

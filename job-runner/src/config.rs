@@ -88,6 +88,7 @@ pub struct Config {
 pub(crate) struct Http {
     pub(crate) base_url: String,
     pub(crate) sites_domain: String,
+    pub(crate) edges: u32,
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -188,8 +189,10 @@ pub(crate) struct GarbageCollection {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Mail {
-    /// The server's URL, which contains its password; empty if there is no server.
+    /// The server's URL, which may contain its password; empty if there is no server.
     pub(crate) smtp_url: Secret,
+    /// Replaces the URL's password unless it is empty.
+    pub(crate) password: Secret,
     pub(crate) from: String,
     pub(crate) to: String,
     #[serde(with = "service::config::duration")]

@@ -8,9 +8,14 @@ use tracing::Instrument;
 
 use crate::jobs::{mails, purges};
 use crate::state::JobState;
+use crate::unreadable;
 
 pub(crate) async fn run(state: JobState, shutdown: Shutdown) -> anyhow::Result<()> {
-    let queue = state.queue.clone();
+    let (returning, stop) = (state.clone(), shutdown.clone());
+    let queue = state
+        .queue
+        .clone()
+        .on_unreadable(move |task| unreadable::return_to_outbox(returning.clone(), task, stop.clone()));
     let handler = move |task: Task<Job>| {
         let state = state.clone();
         async move { run_job(&state, task).await }

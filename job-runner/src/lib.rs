@@ -19,6 +19,7 @@ mod periodic;
 mod relay;
 mod signalled_polls;
 mod state;
+mod unreadable;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,7 +29,7 @@ use domain::addresses::Addresses;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use periodic::{expiry, form_closing, publishing, retention, sweep};
-use service::{Lifecycle, Listeners, Readiness, Rounds, Shutdown, master_keys};
+use service::{Lifecycle, Listeners, Readiness, Rounds, Shutdown, master_keys, schema};
 use state::JobState;
 use store::resealing::report_unreadable;
 use tokio::sync::watch;
@@ -40,6 +41,12 @@ pub async fn run(config: Config, listeners: Listeners, shutdown: Shutdown) -> an
     let readiness = Readiness::new(&shutdown);
     let state = JobState::new(&config).await.context("job-runner")?;
     let mut lifecycle = Lifecycle::new(shutdown.clone());
+    let (db, check) = (state.db.clone(), readiness.register_store("schema"));
+    let find = async move || store::find_schema_mismatch(&db).await;
+    lifecycle.spawn("schema", schema::check_at_start(check, shutdown.clone(), find).await?);
+    let (warehouse, check) = (state.warehouse.clone(), readiness.register_store("warehouse_schema"));
+    let find = async move || warehouse.find_schema_mismatch().await;
+    lifecycle.spawn("warehouse schema", schema::check_at_start(check, shutdown.clone(), find).await?);
     let rounds = |task, interval| Rounds::new(&readiness, task, interval);
     let (synced, is_synced) = watch::channel(false);
     let watched = (rounds("clock", clock_sync::INTERVAL), readiness.register_store("postgres"));
@@ -57,7 +64,9 @@ pub async fn run(config: Config, listeners: Listeners, shutdown: Shutdown) -> an
     lifecycle.spawn("master_key_check", watching);
     let fallback =
         axum::Router::new().fallback(async || "the job-runner serves no requests; see its ops port\n");
-    lifecycle.spawn("listener", service::http::serve(listeners.main, fallback, shutdown));
+    // The other components don't wait for it: their work begins to end at once, and no request needs them.
+    let listener = service::http::serve(listeners.main, fallback, shutdown, listeners.drain);
+    lifecycle.spawn_server("listener", listeners.drain, listener);
     lifecycle.spawn_last("ops", service::ops::serve(listeners.ops, readiness, lifecycle.drained()));
     lifecycle.run(config::SHUTDOWN_TIMEOUT).await?;
     Ok(())

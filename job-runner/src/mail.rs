@@ -7,6 +7,7 @@ use lettre::message::Mailbox;
 use lettre::message::header::{ContentType, MIME_VERSION_1_0};
 use lettre::{AsyncSmtpTransport, AsyncTransport, Message, Tokio1Executor};
 use service::config::ExposeSecret;
+use url::Url;
 
 use crate::config;
 
@@ -43,7 +44,8 @@ impl Mailer {
             return Ok(None);
         }
         // The parser's error may repeat the URL, which contains the password.
-        let transport = AsyncSmtpTransport::<Tokio1Executor>::from_url(url).ok();
+        let transport = url_with_password(url, config.password.expose_secret())
+            .and_then(|url| AsyncSmtpTransport::<Tokio1Executor>::from_url(url.as_str()).ok());
         let transport = transport.context("mail.smtp_url must be like smtps://user:password@host")?;
         let mailbox = |name: &str, text: &str| {
             text.parse::<Mailbox>().with_context(|| format!("{name} must be like Name <name@example.com>"))
@@ -86,5 +88,31 @@ impl Mailer {
             message = message.reply_to(Mailbox::new(None, address));
         }
         Ok(message.body(email.text)?)
+    }
+}
+
+/// Returns the server's URL with the password, unless that is empty; `None` if it isn't a URL with a host.
+fn url_with_password(url: &str, password: &str) -> Option<Url> {
+    let mut url = Url::parse(url).ok()?;
+    if !password.is_empty() {
+        // `set_password` leaves percent signs as they are, and the client decodes them.
+        url.set_password(Some(&password.replace('%', "%25"))).ok()?;
+    }
+    Some(url)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_password_of_its_own_replaces_that_of_the_url() {
+        let url = |url: &str, password: &str| url_with_password(url, password).map(String::from);
+        let server = "smtps://user@smtp.example.com";
+        assert_eq!(url(server, "").as_deref(), Some(server));
+        let expected = "smtps://user:p%20%2541%2F%40@smtp.example.com";
+        assert_eq!(url(server, "p %41/@").as_deref(), Some(expected));
+        assert_eq!(url("smtps://user:old@smtp.example.com", "p %41/@").as_deref(), Some(expected));
+        assert_eq!(url("no url", "x"), None);
     }
 }

@@ -2,6 +2,9 @@
 //!
 //! A row is deleted in the transaction that relays it. After a kill in between, the row is relayed again, which is safe
 //! for both jobs and signals. Rows that can't be relayed now stay in the outbox.
+//!
+//! During an upgrade an older job-runner finds rows that only a newer one can parse. It postpones them; the newer one relays
+//! them. Decision: `job-runner/docs/0010-messages-of-newer-releases.md`.
 
 use std::time::Duration;
 
@@ -12,11 +15,10 @@ use store::outbox;
 
 use crate::signalled_polls::SignalledPolls;
 use crate::state::JobState;
+use crate::unreadable::Unreadable;
 
 /// Rows relayed by one transaction.
 const BATCH: i64 = 200;
-/// How long a row is postponed that this version can't parse.
-const UNREADABLE_DELAY: chrono::TimeDelta = chrono::TimeDelta::hours(1);
 
 pub(crate) async fn run(
     state: JobState,
@@ -25,69 +27,87 @@ pub(crate) async fn run(
     shutdown: Shutdown,
 ) -> anyhow::Result<()> {
     let mut polls = SignalledPolls::new(&state, poll_interval, Signal::OutboxFilled);
+    let mut relay = Relay { state, unreadable: Unreadable::default() };
     while polls.next(&shutdown).await.is_some() {
-        if let Err(error) = rounds.watch(relay_due(&state, &rounds)).await {
+        if let Err(error) = rounds.watch(relay.relay_due(&rounds)).await {
             tracing::warn!(error = format!("{error:#}"), "relaying the outbox failed and is retried");
         }
     }
     Ok(())
 }
 
-/// Relays until no due row is left or the queue is full.
-async fn relay_due(state: &JobState, rounds: &Rounds) -> anyhow::Result<()> {
-    while relay_signals(state).await? == BATCH {
-        rounds.progress();
-    }
-    while relay_jobs(state).await? == BATCH {
-        rounds.progress();
-    }
-    Ok(())
+struct Relay {
+    state: JobState,
+    unreadable: Unreadable,
 }
 
-async fn relay_signals(state: &JobState) -> anyhow::Result<i64> {
-    let now = state.clock.now();
-    let mut tx = store::begin(&state.db).await?;
-    let due = outbox::lock_signals(&mut tx, now, BATCH).await?;
-    if due.is_empty() {
-        return Ok(0);
-    }
-    let (relayed, messages): (Vec<i64>, Vec<_>) = due.into_iter().map(|row| (row.id, row.message)).unzip();
-    let signals: Vec<Signal> = messages.into_iter().flatten().collect();
-    if signals.len() < relayed.len() {
-        tracing::error!(rows = ?relayed, "dropped outbox signals that this version can't parse");
-    }
-    state.bus.publish_all(&signals).await?;
-    outbox::delete(&mut tx, &relayed).await?;
-    store::commit(tx).await?;
-    Ok(i64::try_from(relayed.len())?)
-}
-
-async fn relay_jobs(state: &JobState) -> anyhow::Result<i64> {
-    let now = state.clock.now();
-    let mut tx = store::begin(&state.db).await?;
-    let due = outbox::lock_jobs(&mut tx, now, BATCH).await?;
-    if due.is_empty() {
-        return Ok(0);
-    }
-    let mut ids = Vec::new();
-    let mut tasks = Vec::new();
-    let mut unreadable = Vec::new();
-    for row in due {
-        match row.message {
-            Some(job) => {
-                ids.push(row.id);
-                tasks.push(Task { id: job.name(), job, traceparent: row.traceparent });
-            }
-            None => unreadable.push(row.id),
+impl Relay {
+    /// Relays until no due row is left or the queue is full.
+    async fn relay_due(&mut self, rounds: &Rounds) -> anyhow::Result<()> {
+        while self.relay_signals().await? {
+            rounds.progress();
         }
+        while self.relay_jobs().await? {
+            rounds.progress();
+        }
+        Ok(())
     }
-    if !unreadable.is_empty() {
-        tracing::error!(rows = ?unreadable, "postponed outbox jobs that this version can't parse");
-        outbox::postpone(&mut tx, &unreadable, now + UNREADABLE_DELAY).await?;
+
+    /// Relays a batch. Returns whether more may be due.
+    async fn relay_signals(&mut self) -> anyhow::Result<bool> {
+        let now = self.state.clock.now();
+        let mut tx = store::begin(&self.state.db).await?;
+        let due = outbox::lock_signals(&mut tx, now, BATCH).await?;
+        if due.is_empty() {
+            return Ok(false);
+        }
+        let is_full = is_full(due.len());
+        let (mut ids, mut signals, mut unreadable) = (Vec::new(), Vec::new(), Vec::new());
+        for row in due {
+            match row.message {
+                Some(signal) => {
+                    ids.push(row.id);
+                    signals.push(signal);
+                }
+                None => unreadable.push(row),
+            }
+        }
+        ids.append(&mut self.unreadable.postpone_signals(&mut tx, unreadable, now).await?);
+        self.state.bus.publish_all(&signals).await?;
+        outbox::delete(&mut tx, &ids).await?;
+        store::commit(tx).await?;
+        Ok(is_full)
     }
-    let accepted = state.queue.push(tasks).await?;
-    ids.truncate(accepted);
-    outbox::delete(&mut tx, &ids).await?;
-    store::commit(tx).await?;
-    Ok(i64::try_from(accepted)?)
+
+    /// Relays a batch. Returns whether more may be due and the queue has space.
+    async fn relay_jobs(&mut self) -> anyhow::Result<bool> {
+        let now = self.state.clock.now();
+        let mut tx = store::begin(&self.state.db).await?;
+        let due = outbox::lock_jobs(&mut tx, now, BATCH).await?;
+        if due.is_empty() {
+            return Ok(false);
+        }
+        let is_full = is_full(due.len());
+        let (mut ids, mut tasks, mut unreadable) = (Vec::new(), Vec::new(), Vec::new());
+        for row in due {
+            match row.message {
+                Some(job) => {
+                    ids.push(row.id);
+                    tasks.push(Task { id: job.name(), job, traceparent: row.traceparent });
+                }
+                None => unreadable.push(row),
+            }
+        }
+        self.unreadable.postpone_jobs(&mut tx, unreadable, now).await?;
+        let accepted = self.state.queue.push(tasks).await?;
+        let has_space = accepted == ids.len();
+        ids.truncate(accepted);
+        outbox::delete(&mut tx, &ids).await?;
+        store::commit(tx).await?;
+        Ok(is_full && has_space)
+    }
+}
+
+fn is_full(rows: usize) -> bool {
+    i64::try_from(rows) == Ok(BATCH)
 }

@@ -86,11 +86,12 @@ impl JobState {
             !config.webhooks.retry_schedule.is_empty(),
             "webhooks.retry_schedule needs at least one attempt"
         );
+        config.blobs.check(config.http.edges)?;
         let queue = queue::Config {
             max_concurrent: config.queue.max_concurrent,
             max_jobs: config.queue.max_jobs,
             lease_ttl: config.queue.lease_ttl,
-            ..queue::Config::new(&config.redis.url, format!("{}:jobs", config.redis.prefix))
+            ..queue::Config::new(&config.redis, format!("{}:jobs", config.redis.prefix))
         };
         let deliveries = store::Config {
             statement_timeout: config.store.statement_timeout.min(DELIVERIES_STATEMENT_TIMEOUT),
@@ -115,9 +116,9 @@ impl JobState {
             deliveries_db: store::connect_generic_plans(&deliveries, DELIVERIES_CONNECTIONS)?,
             automations_db: store::connect_generic_plans(&deliveries, AUTOMATIONS_CONNECTIONS)?,
             maintenance_db: store::connect(&maintenance)?,
-            warehouse: warehouse::connect(&config.warehouse),
+            warehouse: warehouse::connect(&config.warehouse)?,
             queue: queue::Queue::connect(&queue).await?,
-            bus: cache::Bus::connect(&config.redis.url, &config.redis.prefix)?,
+            bus: cache::Bus::connect(&config.redis, &config.redis.prefix)?,
             fetch_client: FetchClient::new(allow.clone(), &config.http.base_url)?,
             entry_writer: EntryWriter::new(db.clone(), clock.clone()),
             outbound: outbound::Client::new(outbound::Config {

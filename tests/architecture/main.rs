@@ -5,8 +5,10 @@
 mod documents;
 mod files;
 mod layers;
+mod migrations;
 mod module_cycles;
 mod module_paths;
 mod public_docs;
+mod secret_settings;
 mod source_tree;
 mod vocabulary;

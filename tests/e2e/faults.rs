@@ -185,7 +185,7 @@ async fn all_submissions(client: &Client, base: &str, form: &Value) -> Result<BT
 }
 
 /// Puts the account on the plan `scale`: a form of the free plan takes only 100 submissions.
-async fn set_scale_plan(system: &System, client: &Client, base: &str) -> Result<()> {
+pub(crate) async fn set_scale_plan(system: &System, client: &Client, base: &str) -> Result<()> {
     let account = client.get(&format!("{base}/api/account")).await?.json();
     let id = account["id"].as_str().context("no id")?;
     let done = Command::new(PROGRAM)

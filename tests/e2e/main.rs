@@ -11,6 +11,7 @@ mod faults;
 mod local_runner;
 mod previews;
 mod publishing;
+mod restarts;
 mod retries;
 mod story;
 mod telemetry;

@@ -1,19 +1,25 @@
-//! Test fixtures for end-to-end stories: a private system, an HTTP client, a webhook receiver, a peer server and a
-//! trace sink.
+//! Test fixtures for end-to-end stories: a private system or single services of it, a balancer, an HTTP client, a load, a
+//! webhook receiver, a peer server and a trace sink.
 //!
 //! Everything goes through real processes and HTTP. Tests wait for conditions, for at most [`TIMEOUT`].
 
+mod balancer;
 mod client;
+mod load;
 mod peer;
 mod receiver;
+mod replica;
 mod system;
 mod trace_sink;
 
 use std::time::{Duration, Instant};
 
+pub use balancer::Balancer;
 pub use client::{Client, Response};
+pub use load::{Failure, Load, Outcome, Rate};
 pub use peer::{Answer, Peer, PeerRequest};
 pub use receiver::{Delivery, Receiver};
+pub use replica::Replica;
 pub use system::System;
 pub use trace_sink::{Span, TraceSink};
 

@@ -18,6 +18,7 @@ pub struct System {
     command: Command,
     up: Child,
     folder: TempDir,
+    has_services: bool,
     /// The contents of stack.json when the system became ready.
     pub file: StackFile,
 }
@@ -27,6 +28,11 @@ impl System {
     /// runner; with `processes`, each service is a process.
     pub async fn start(program: &str, processes: bool, set: &[&str]) -> Result<Self> {
         Self::start_with(program, processes.then_some("--processes").as_slice(), set).await
+    }
+
+    /// Starts the stores alone, with a port and settings for each service; see [`crate::Replica`].
+    pub async fn start_stores(program: &str, set: &[&str]) -> Result<Self> {
+        Self::start_with(program, &["--only-stores"], set).await
     }
 
     /// Starts the system with these options of `up` and these settings.
@@ -40,7 +46,8 @@ impl System {
         command.args(options);
         command.args(set.iter().flat_map(|entry| ["--set", entry]));
         let up = spawn(&mut command, folder.path())?;
-        let mut system = Self { file: StackFile::default(), command, up, folder };
+        let has_services = !options.contains(&"--only-stores");
+        let mut system = Self { file: StackFile::default(), command, up, folder, has_services };
         system.file = system.until_ready().await?;
         Ok(system)
     }
@@ -49,13 +56,14 @@ impl System {
     pub async fn until_ready(&mut self) -> Result<StackFile> {
         let path = self.folder.path().join(StackFile::NAME);
         let pid = self.up.id();
+        let has_services = self.has_services;
         let up = &mut self.up;
         until("the system to be ready", async || {
             if let Ok(Some(status)) = up.try_wait() {
                 return Some(Err(anyhow::anyhow!("the system ended with {status}")));
             }
             let file: StackFile = serde_json::from_slice(&std::fs::read(&path).ok()?).ok()?;
-            (file.pid == pid && all_ready(&file).await).then_some(Ok(file))
+            (file.pid == pid && (!has_services || all_ready(&file).await)).then_some(Ok(file))
         })
         .await?
     }

@@ -49,6 +49,73 @@ pub(super) struct SealedSegment {
     pub(super) leftover: bool,
 }
 
+/// The state of a segment's file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SegmentState {
+    /// A collector is writing it, or was killed.
+    Open,
+    /// It waits to be sent.
+    Sealed,
+    /// ClickHouse refused it.
+    Refused,
+}
+
+impl SegmentState {
+    fn parse(extension: &str) -> Option<Self> {
+        match extension {
+            OPEN => Some(Self::Open),
+            SEALED => Some(Self::Sealed),
+            REFUSED => Some(Self::Refused),
+            _ => None,
+        }
+    }
+
+    /// Returns the extension of its file's name.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Open => OPEN,
+            Self::Sealed => SEALED,
+            Self::Refused => REFUSED,
+        }
+    }
+}
+
+/// A segment in the folder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredSegment {
+    pub id: Uuid,
+    pub state: SegmentState,
+    /// The file's length; that of an open one includes preallocated space.
+    pub bytes: u64,
+    /// When the file was created.
+    pub since: DateTime<Utc>,
+}
+
+/// Returns the segments of a folder, oldest first, without locking it.
+pub(crate) fn list(folder: &Path) -> io::Result<Vec<StoredSegment>> {
+    let mut segments = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        let Some((id, state)) = parse_name(&path) else { continue };
+        match fs::metadata(&path) {
+            Ok(file) => {
+                segments.push(StoredSegment { id, state, bytes: file.len(), since: created_at(id) });
+            }
+            // A running collector has sent or renamed it.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+    }
+    segments.sort_by_key(|segment| segment.id);
+    Ok(segments)
+}
+
+fn parse_name(path: &Path) -> Option<(Uuid, SegmentState)> {
+    let id = path.file_stem()?.to_str()?.parse().ok()?;
+    Some((id, SegmentState::parse(path.extension()?.to_str()?)?))
+}
+
 impl Folder {
     /// Creates and locks the folder, and seals the segments of an earlier process.
     pub(super) fn open(path: &Path) -> anyhow::Result<(Self, Vec<SealedSegment>)> {
@@ -71,9 +138,7 @@ impl Folder {
         let mut sealed = Vec::new();
         for entry in fs::read_dir(&self.path)? {
             let path = entry?.path();
-            let id = path.file_stem().and_then(|name| name.to_str()?.parse::<Uuid>().ok());
-            let state = path.extension().and_then(|extension| extension.to_str());
-            let (Some(id), Some(OPEN | SEALED | REFUSED)) = (id, state) else { continue };
+            let Some((id, _state)) = parse_name(&path) else { continue };
             let bytes = truncate_zeros(&path)?;
             // The content that is inserted must survive a crash of the machine, so that a retry inserts the same.
             File::open(&path)?.sync_all()?;

@@ -23,7 +23,7 @@ impl RateLimit {
         per_minute: u32,
     ) -> Result<Self, cache::Error> {
         let rule = Rule { limit: per_minute, window: Duration::from_secs(60) };
-        Ok(Self(ApproximateLimiter::connect(&redis.url, &redis.prefix, pepper, rule)?))
+        Ok(Self(ApproximateLimiter::connect(redis, &redis.prefix, pepper, rule)?))
     }
 
     /// Events of the past are exempt: a sender with the edge token loads a week of them within a minute.
@@ -59,7 +59,7 @@ mod tests {
 
     #[tokio::test]
     async fn limits_current_events_of_one_address_but_not_past_ones() {
-        let redis = cache::Config { url: "redis://127.0.0.1:1".to_owned(), prefix: "test".to_owned() };
+        let redis = cache::Config::new("redis://127.0.0.1:1", "test");
         let limit = RateLimit::connect(&redis, b"pepper", 2).unwrap();
         let arrived_at = "2026-11-21T23:37:00Z".parse().unwrap();
         let current = IncomingEvent { occurred_at: arrived_at, arrived_at, ..IncomingEvent::default() };

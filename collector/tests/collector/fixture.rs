@@ -246,6 +246,11 @@ impl Fixture {
 }
 
 impl Collector {
+    /// Waits until it ends without a request.
+    pub(crate) async fn end(self) -> anyhow::Result<()> {
+        sandbox::test::with_timeout(self.ended).await.unwrap()
+    }
+
     /// Shuts it down as SIGTERM does, and waits until it has ended.
     pub(crate) async fn stop(self) {
         self.shutdown.request();

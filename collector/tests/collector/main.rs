@@ -15,6 +15,8 @@ mod outage;
 #[cfg(test)]
 mod quota;
 #[cfg(test)]
+mod schema;
+#[cfg(test)]
 mod sites;
 #[cfg(test)]
 mod tracker;

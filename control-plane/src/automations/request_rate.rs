@@ -24,7 +24,7 @@ impl RequestRate {
     /// Allows `per_minute` requests per address; 0 for any number. `secret` is the same in all replicas.
     pub fn new(redis: &cache::Config, secret: &[u8], per_minute: u32) -> Result<Self, Error> {
         let rule = Rule { limit: per_minute, window: WINDOW };
-        let connect = || ApproximateLimiter::connect(&redis.url, &redis.prefix, secret, rule);
+        let connect = || ApproximateLimiter::connect(redis, &redis.prefix, secret, rule);
         let limiter = (per_minute > 0).then(connect).transpose()?;
         Ok(Self { limiter, key: MasterKey::of_secret(secret) })
     }

@@ -13,7 +13,6 @@ use cache::{Bus, BusEvent};
 use contract::Signal;
 use futures::{FutureExt as _, StreamExt as _};
 use serde_json::Value;
-use service::Shutdown;
 use store::automations::{RunStatus, find_answered};
 use tokio::sync::oneshot;
 use tokio::time::{Instant, timeout_at};
@@ -111,8 +110,8 @@ impl RunWaiters {
     }
 
     /// Ends all waits at shutdown: their requests are answered as after the timeout.
-    pub async fn close_at(self, shutdown: Shutdown) -> anyhow::Result<()> {
-        shutdown.requested().await;
+    pub async fn close_at(self, end: impl Future<Output = ()>) -> anyhow::Result<()> {
+        end.await;
         let mut state = lock(&self.state);
         state.is_closed = true;
         state.waiting.clear();

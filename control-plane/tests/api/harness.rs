@@ -67,12 +67,14 @@ impl Api {
         settings.extend([
             "http.base_url=http://localhost:8080".to_owned(),
             "http.sites_domain=localhost".to_owned(),
-            format!("secrets.master_key={}", "ab".repeat(32)),
+            "secrets.master_key=8f14e45fceea167a5a36dedd4bea2543c9f0f895fb98ab9159f51fd0297e236d".to_owned(),
             "secrets.key_pepper=a-pepper-for-tests".to_owned(),
             "secrets.edge_token=a-token-for-tests-alone".to_owned(),
             // On a busy machine the last of a hundred parallel calls may wait long for its turn.
             "api.queue_timeout=60s".to_owned(),
             "store.acquire_timeout=60s".to_owned(),
+            // No ClickHouse answers there, as one at the default address of this machine might.
+            "warehouse.url=http://127.0.0.1:9".to_owned(),
             // No job-runner delivers anything here.
             "webhooks.test_timeout=0s".to_owned(),
             // None executes runs either; tests that play the job-runner wait longer.
@@ -163,7 +165,7 @@ impl Api {
     }
 
     /// The settings with these changed.
-    fn config(&self, set: &[&str]) -> Config {
+    pub(crate) fn config(&self, set: &[&str]) -> Config {
         let set = set.iter().map(ToString::to_string).collect();
         config([self.settings.clone(), set].concat())
     }

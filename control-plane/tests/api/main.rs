@@ -17,6 +17,7 @@ mod matrix;
 mod no_side_effects;
 mod outages;
 mod pages;
+mod schema;
 mod served;
 mod sites;
 mod submissions;

@@ -10,7 +10,7 @@ use crate::harness::{Api, exchange, send_to};
 use crate::webhooks::settings::Owner;
 
 /// The harness configures the old key without an id.
-const OLD: &str = "abababababababababababababababababababababababababababababababab";
+const OLD: &str = "8f14e45fceea167a5a36dedd4bea2543c9f0f895fb98ab9159f51fd0297e236d";
 const NEW: &str = "cdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcdcd";
 
 fn setting(keys: &str) -> String {

@@ -13,6 +13,7 @@ use crate::browser::{Browser, send};
 use crate::provider::Provider;
 
 pub(crate) const BASE: &str = "http://localhost:8080";
+pub(crate) const MASTER_KEY: &str = "8f14e45fceea167a5a36dedd4bea2543c9f0f895fb98ab9159f51fd0297e236d";
 
 pub(crate) struct Fixture {
     pub(crate) router: Router,
@@ -104,7 +105,7 @@ pub(crate) async fn settings(database: &TestDatabase, a: &Provider, b: &Provider
         format!("http.base_url={BASE}"),
         "http.sites_domain=localhost".to_owned(),
         format!("blobs.url={}", std::env::temp_dir().join("web-runtime-no-blobs").display()),
-        format!("secrets.master_key={}", "ab".repeat(32)),
+        format!("secrets.master_key={MASTER_KEY}"),
         "secrets.key_pepper=a-pepper-for-tests".to_owned(),
         "secrets.edge_token=a-token-for-tests-alone".to_owned(),
         "trial.max_per_hour=100".to_owned(),

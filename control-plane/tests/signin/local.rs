@@ -64,3 +64,12 @@ async fn the_service_refuses_to_start_with_it_on_a_public_base_url() {
         }
     }
 }
+
+#[tokio::test]
+async fn the_service_refuses_a_folder_for_blobs_with_several_edges() {
+    let database = sandbox::test::database().await;
+    let provider = Provider::start(&Clock::system()).await;
+    let settings = settings(&database, &provider, &provider, &["http.edges=2"]).await;
+    let error = App::new(&settings).err().unwrap().to_string();
+    assert!(error.contains("2 edges (http.edges) can't share: use s3://bucket"), "{error}");
+}

@@ -6,7 +6,7 @@ use http::{Method, StatusCode};
 use serde_json::{Value, json};
 
 use crate::browser::send;
-use crate::fixture::{BASE, Fixture};
+use crate::fixture::{BASE, Fixture, MASTER_KEY};
 
 const RECIPIENTS: &str =
     "select address || ' ' || coalesce(has_agreed::text, 'pending') from mail_recipients order by 1";
@@ -45,7 +45,7 @@ async fn link(fixture: &Fixture) -> String {
     let sealed = fixture.texts("select encode(sealed_link, 'hex') from mail_recipients").await.remove(0);
     let sealed: Vec<u8> =
         (0..sealed.len()).step_by(2).map(|at| u8::from_str_radix(&sealed[at..at + 2], 16).unwrap()).collect();
-    let link = MasterKey::from_hex(&"ab".repeat(32)).unwrap().open(LINK_PURPOSE, &sealed).unwrap();
+    let link = MasterKey::from_hex(MASTER_KEY).unwrap().open(LINK_PURPOSE, &sealed).unwrap();
     String::from_utf8(link).unwrap().strip_prefix(BASE).unwrap().to_owned()
 }
 

@@ -84,6 +84,9 @@ pub(crate) struct Up {
     pub(crate) set: Vec<String>,
     #[arg(long, hide = true)]
     pub(crate) detached: bool,
+    /// Start no services, only what they need: for tests that start them one by one
+    #[arg(long, hide = true)]
+    pub(crate) only_stores: bool,
 }
 
 /// Options of `logs`.

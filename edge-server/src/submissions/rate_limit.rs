@@ -60,7 +60,7 @@ impl SubmissionRate {
     ) -> Result<Self, cache::Error> {
         let window = |name, length, default_limit| {
             let rule = Rule { limit: default_limit, window: length };
-            let limiter = ApproximateLimiter::connect(&redis.url, &redis.prefix, pepper, rule)?;
+            let limiter = ApproximateLimiter::connect(redis, &redis.prefix, pepper, rule)?;
             Ok::<_, cache::Error>(Window { name, length, default_limit, limiter })
         };
         let windows = [window("forms.minute", MINUTE, per_minute)?, window("forms.day", DAY, per_day)?];
@@ -142,7 +142,7 @@ mod tests {
     use super::*;
 
     fn rate(limits: [u32; 2]) -> SubmissionRate {
-        let redis = cache::Config { url: "redis://127.0.0.1:1".to_owned(), prefix: "test".to_owned() };
+        let redis = cache::Config::new("redis://127.0.0.1:1", "test");
         SubmissionRate::new(limits, &redis, b"pepper").unwrap()
     }
 

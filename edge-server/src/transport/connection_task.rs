@@ -108,12 +108,12 @@ async fn serve_by_hyper<S: ClientStream>(
         let coalescing = CoalescingWriter::new(writer);
         let io = TokioIo::new(tokio::io::join(reader, coalescing.clone()));
         let connection = pin!(servers.http2.serve_connection(io, service));
-        drive(connection, guard, |cx| coalescing.poll_send(cx)).await
+        drive(connection, protocol, guard, |cx| coalescing.poll_send(cx)).await
     } else {
         let server = if protocol == Protocol::Http1 { &servers.http1 } else { &servers.any };
         let io = TokioIo::new(tokio::io::join(reader, writer));
         let connection = pin!(server.serve_connection(io, service));
-        drive(connection, guard, |_| Poll::Ready(Ok(()))).await
+        drive(connection, protocol, guard, |_| Poll::Ready(Ok(()))).await
     };
     if let Err(error) = ended {
         tracing::debug!(%error, "a connection ended early");
@@ -125,7 +125,7 @@ pub(super) async fn unless_closing<T>(connection: &Connection, work: impl Future
     let mut work = pin!(work);
     let mut waker = None;
     poll_fn(|cx| match connection.poll_disposition(&mut waker, cx) {
-        Disposition::KeepOpen => work.as_mut().poll(cx).map(Some),
+        Disposition::KeepOpen | Disposition::CloseAfterResponse => work.as_mut().poll(cx).map(Some),
         Disposition::CloseWhenIdle | Disposition::Abort => Poll::Ready(None),
     })
     .await
@@ -134,6 +134,7 @@ pub(super) async fn unless_closing<T>(connection: &Connection, work: impl Future
 /// Polls hyper's connection to its end, calls `send` after each poll, and obeys the connection's disposition.
 async fn drive<I>(
     mut connection: Pin<&mut auto::Connection<'_, I, EdgeService, EagerExecutor>>,
+    protocol: Protocol,
     guard: &ConnectionGuard,
     mut send: impl FnMut(&mut Context<'_>) -> Poll<io::Result<()>>,
 ) -> Result<(), Box<dyn Error + Send + Sync>>
@@ -145,14 +146,20 @@ where
         // hyper is polled first: bytes that were read ahead mean that the connection is not idle.
         let mut polled = connection.as_mut().poll(cx);
         if polled.is_pending() {
-            match guard.connection.poll_disposition(&mut waker, cx) {
-                Disposition::CloseWhenIdle if !is_closing => {
-                    is_closing = true;
-                    connection.as_mut().graceful_shutdown();
-                    polled = connection.as_mut().poll(cx);
+            let closes = match guard.connection.poll_disposition(&mut waker, cx) {
+                Disposition::KeepOpen => false,
+                // Over HTTP/1 the response says so. Over HTTP/2 the server announces the end of the connection, so that no
+                // request meets it; before the first request hyper would end it at once.
+                Disposition::CloseAfterResponse => {
+                    protocol == Protocol::Http2 && guard.connection.has_requests()
                 }
-                Disposition::KeepOpen | Disposition::CloseWhenIdle => {}
+                Disposition::CloseWhenIdle => true,
                 Disposition::Abort => return Poll::Ready(Ok(())),
+            };
+            if closes && !is_closing {
+                is_closing = true;
+                connection.as_mut().graceful_shutdown();
+                polled = connection.as_mut().poll(cx);
             }
         }
         match send(cx) {

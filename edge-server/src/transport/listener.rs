@@ -4,8 +4,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use service::Shutdown;
 use service::config::ProxyProtocol;
+use service::{Accepting, Drain, Shutdown};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -19,8 +19,6 @@ use crate::config::Connections;
 use crate::state::EdgeState;
 use crate::tls;
 
-/// Time that running requests have to finish on shutdown.
-const DRAIN_TIMEOUT: Duration = Duration::from_secs(10);
 /// Interval at which a waiting connection tries again to replace an idle one.
 const CLOSE_INTERVAL: Duration = Duration::from_millis(100);
 /// Number of idle checks within the shortest timeout.
@@ -32,6 +30,7 @@ pub(crate) struct PublicSockets {
     pub(crate) https: Option<TcpListener>,
     pub(crate) proxy_protocol: ProxyProtocol,
     pub(crate) https_proxy_protocol: ProxyProtocol,
+    pub(crate) drain: Drain,
 }
 
 /// What connections of one listener begin with.
@@ -62,7 +61,7 @@ pub(crate) async fn serve(
     shutdown: Shutdown,
 ) -> anyhow::Result<()> {
     let table = ConnectionTable::new(limits.clone());
-    let reaper = tokio::spawn(reap_idle(Arc::clone(&table), limits.clone(), shutdown.clone()));
+    let reaper = tokio::spawn(reap_idle(Arc::clone(&table), limits.clone()));
     let acceptor = Arc::new(Acceptor {
         // With a base URL of http, links lead there and not to https.
         redirects_to_https: sockets.https.is_some() && state.addresses.base().starts_with("https://"),
@@ -73,15 +72,27 @@ pub(crate) async fn serve(
         router,
         limits,
     });
+    let drain = sockets.drain;
+    let over = Shutdown::new();
+    let accept_all = async |listener, kind| {
+        let accepting = Accepting::new(listener, drain, &shutdown);
+        acceptor.accept_all(accepting, kind, &over).await;
+    };
     let https = async {
         if let Some(listener) = sockets.https {
             let kind = Listener { is_tls: true, proxy_protocol: sockets.https_proxy_protocol };
-            acceptor.accept_all(listener, kind, &shutdown).await;
+            accept_all(listener, kind).await;
         }
     };
     let main = Listener { is_tls: false, proxy_protocol: sockets.proxy_protocol };
-    tokio::join!(acceptor.accept_all(sockets.main, main, &shutdown), https);
-    let aborted = table.drain(DRAIN_TIMEOUT).await;
+    let draining = async {
+        shutdown.requested().await;
+        table.begin_drain();
+        drain.over(&shutdown).await;
+        over.request();
+    };
+    tokio::join!(accept_all(sockets.main, main), https, draining);
+    let aborted = table.drain(drain.timeout).await;
     if aborted > 0 {
         tracing::warn!(
             connections = aborted,
@@ -93,12 +104,9 @@ pub(crate) async fn serve(
 }
 
 impl Acceptor {
-    /// Accepts connections until `shutdown`, and serves each in a task.
-    async fn accept_all(self: &Arc<Self>, mut listener: TcpListener, kind: Listener, shutdown: &Shutdown) {
-        // axum's accept, not the socket's own: it retries, and pauses when file descriptors run out.
-        while let Some((stream, peer)) =
-            shutdown.unless_requested(axum::serve::Listener::accept(&mut listener)).await
-        {
+    /// Accepts connections until the drain is over, and serves each in a task.
+    async fn accept_all(self: &Arc<Self>, mut accepting: Accepting, kind: Listener, over: &Shutdown) {
+        while let Some((stream, peer)) = accepting.next().await {
             let proxies = &self.state.trusted_proxies;
             if kind.proxy_protocol == ProxyProtocol::Required && !proxies.trusts(peer.ip().to_canonical()) {
                 tracing::debug!(%peer, "closed a connection of a peer that is not in http.trusted_proxies");
@@ -109,8 +117,13 @@ impl Acceptor {
                 tracing::debug!(%peer, "closed a connection of an address with too many that are not idle");
                 continue;
             };
-            let acquired = shutdown.unless_requested(acquire(&self.permits, &self.table, room)).await;
-            let Some(permit) = acquired else { break };
+            // Once the drain is over, only a permit that is free now is used.
+            let permit = tokio::select! {
+                biased;
+                permit = acquire(&self.permits, &self.table, room) => permit,
+                () = over.requested() => None,
+            };
+            let Some(permit) = permit else { break };
             let guard = self.table.insert(network, Instant::now());
             let acceptor = Arc::clone(self);
             tokio::spawn(async move {
@@ -194,11 +207,12 @@ async fn acquire(
     }
 }
 
-async fn reap_idle(table: Arc<ConnectionTable>, limits: Connections, shutdown: Shutdown) {
+async fn reap_idle(table: Arc<ConnectionTable>, limits: Connections) {
     let shortest = limits.header_timeout.min(limits.idle_timeout);
     let mut ticks = tokio::time::interval(shortest / CHECKS_PER_TIMEOUT);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-    while shutdown.unless_requested(ticks.tick()).await.is_some() {
+    loop {
+        ticks.tick().await;
         table.reap_idle(Instant::now());
     }
 }

@@ -6,7 +6,6 @@ mod connection_task;
 mod connections;
 mod counting_writer;
 mod fast_path;
-mod idle_list;
 pub(crate) mod listener;
 mod min_rate_body;
 mod proxy_protocol;

@@ -137,8 +137,10 @@ impl Service<Request<Incoming>> for EdgeService {
         let headers = request.headers();
         // Over HTTP/1.1 hyper removes the body itself; over HTTP/2 it sends the body it is given.
         let is_head = *request.method() == Method::HEAD && request.version() == Version::HTTP_2;
+        let is_http1 = request.version() < Version::HTTP_2;
         if self.is_misdirected(&request) {
-            return Either::Left(ready(Ok(misdirected().map(EitherBody::Left))));
+            let response = misdirected().map(EitherBody::Left);
+            return Either::Left(ready(Ok(end_if_closing(&self.connection, is_http1, response))));
         }
         let is_secure = self.scheme.is_https(headers.get(FORWARDED_PROTO).map(HeaderValue::as_bytes));
         let redirects = self.security.redirects() && !is_secure;
@@ -149,7 +151,8 @@ impl Service<Request<Incoming>> for EdgeService {
             && let Some(response) = self.answer_cached(&page, headers)
         {
             let response = if is_head { remove_body(response) } else { response };
-            return Either::Left(ready(Ok(response.map(EitherBody::Left))));
+            let response = response.map(EitherBody::Left);
+            return Either::Left(ready(Ok(end_if_closing(&self.connection, is_http1, response))));
         }
         let active = self.connection.begin_response();
         let timeout = self.body_timeout;
@@ -177,9 +180,18 @@ impl Service<Request<Incoming>> for EdgeService {
                 domain.set_policy(&state, response.headers_mut()).await;
             }
             let response = if is_head { remove_body(response) } else { response };
-            Ok(response.map(|body| EitherBody::Right(TrackedBody::new(body, &active))))
+            let response = response.map(|body| EitherBody::Right(TrackedBody::new(body, &active)));
+            Ok(end_if_closing(active.connection(), is_http1, response))
         }))
     }
+}
+
+/// Tells an HTTP/1 client that this is the last response of a connection that is to be closed. Over HTTP/2, frames do.
+fn end_if_closing(connection: &Connection, is_http1: bool, mut response: EdgeResponse) -> EdgeResponse {
+    if is_http1 && connection.is_closing() {
+        response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
+    }
+    response
 }
 
 /// Returns the response to a request for another host than the connection's (RFC 9110, 15.5.20). The client sends it again

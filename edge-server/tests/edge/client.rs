@@ -140,6 +140,11 @@ impl Visitor {
 pub(crate) struct Http2(http2::SendRequest<Full<Bytes>>);
 
 impl Http2 {
+    /// Whether the edge has ended the connection.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.0.is_closed()
+    }
+
     pub(crate) async fn get(&self, host: &str, path: &str, headers: &[(&str, &str)]) -> TestResponse {
         self.send(Method::GET, host, path, headers).await
     }

@@ -115,6 +115,13 @@ impl Edge {
         https
     }
 
+    /// Returns why another edge over the same stores does not start.
+    pub(crate) async fn refusal(&self) -> String {
+        let listeners = Listeners::bind(&Listen::default()).unwrap();
+        let run = edge_server::run(config(&self.settings), listeners, Shutdown::new());
+        sandbox::test::with_timeout(run).await.unwrap_err().to_string()
+    }
+
     /// Waits until the edge is subscribed to the bus and has reloaded the entries whose signals it may have missed.
     /// Call it once per edge.
     pub(crate) async fn wait_until_subscribed(&self) {

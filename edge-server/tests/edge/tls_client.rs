@@ -9,6 +9,7 @@ use domain::encryption::MasterKey;
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, RootCertStore, SupportedProtocolVersion};
+use service::config::Listen;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
@@ -38,7 +39,12 @@ pub(crate) struct TlsEdge {
 impl TlsEdge {
     /// Starts an edge with certificates of the base host and the wildcard.
     pub(crate) async fn start(set: &[&str]) -> Self {
-        let edge = Edge::listening(over_https(), &[&SET, set].concat()).await;
+        Self::listening(over_https(), set).await
+    }
+
+    /// As [`Self::start`], listening as told.
+    pub(crate) async fn listening(listen: Listen, set: &[&str]) -> Self {
+        let edge = Edge::listening(listen, &[&SET, set].concat()).await;
         let this = Self { edge, authority: Authority::new() };
         this.insert("localhost", &["localhost"], later()).await;
         let wildcard = this.edge.site_host("*");

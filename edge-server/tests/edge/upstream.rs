@@ -38,7 +38,10 @@ pub(crate) struct Upstream {
 
 impl Upstream {
     pub(crate) async fn start() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        Self::accept_from(TcpListener::bind("127.0.0.1:0").await.unwrap())
+    }
+
+    pub(crate) fn accept_from(listener: TcpListener) -> Self {
         let upstream =
             Self { address: listener.local_addr().unwrap(), received: Arc::default(), gate: Arc::default() };
         let app = Router::new().fallback(record).with_state(upstream.clone());

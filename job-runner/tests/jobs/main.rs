@@ -15,4 +15,5 @@ mod outbox;
 mod postgres_clock;
 mod publishing;
 mod purges;
+mod schema;
 mod webhooks;

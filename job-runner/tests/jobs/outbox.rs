@@ -3,6 +3,7 @@
 use contract::{Change, Job, Signal};
 use futures::StreamExt;
 use sandbox::test::until;
+use serde_json::{Value, json};
 use uuid::Uuid;
 
 use crate::fixture::account::{Account, now};
@@ -25,6 +26,79 @@ async fn rows_that_this_version_cannot_parse_block_no_others() {
     let due = "select count(*) from outbox where due_at <= now()";
     let postponed = "select count(*) from outbox where due_at between now() and now() + interval '2 hours'";
     until(async || (account.number(due).await, account.number(postponed).await) == (0, 450)).await;
+}
+
+#[tokio::test]
+async fn a_signal_that_this_version_cannot_parse_waits_for_a_newer_one() {
+    let account = Account::new().await;
+    let signals = [
+        json!({"signal": "of_tomorrow", "ids": [1]}),
+        json!({"signal": "changed", "change": "of_tomorrow", "page_id": 1}),
+    ];
+    for signal in &signals {
+        account
+            .change(&format!(
+                "insert into outbox (kind, body, due_at, created_at) values ('signal', '{signal}', now(), now())"
+            ))
+            .await;
+    }
+    let bus: cache::Bus<Value> = cache::Bus::connect(&account.redis.url, &account.redis.prefix).unwrap();
+    let mut events = std::pin::pin!(bus.subscribe());
+    assert_eq!(events.next().await, Some(cache::BusEvent::Lagged));
+    let readable = Signal::Changed(Change::Form { form_id: Uuid::nil() });
+    let mut conn = store::acquire(&account.database.db).await.unwrap();
+    store::outbox::insert_signal(&mut conn, &readable, now(), now()).await.unwrap();
+    let running = account.run(&[]).await;
+    let event = tokio::time::timeout(std::time::Duration::from_secs(60), events.next()).await.unwrap();
+    assert_eq!(event, Some(cache::BusEvent::Message(json!(readable))), "the others don't block it");
+    let waiting = "select count(*) from outbox where due_at > now() + interval '30 seconds'";
+    until(async || account.number(waiting).await == 2).await;
+    running.stop().await;
+    let rows = "select count(*) from outbox where body->>'signal' = 'of_tomorrow' and body->'ids' = '[1]'
+                or body->>'change' = 'of_tomorrow' and body->'page_id' = '1'";
+    assert_eq!(account.number(rows).await, 2, "as they were written");
+    let postponed = |message: &str| {
+        let name = format!("job_runner_unreadable_messages_postponed_total{{message=\"{message}\"}} ");
+        service::metrics::render().lines().any(|line| line.starts_with(&name))
+    };
+    assert!(postponed("signal"), "{}", service::metrics::render());
+}
+
+#[tokio::test]
+async fn a_signal_that_no_version_could_parse_for_a_week_is_dropped_and_a_job_never_is() {
+    let account = Account::new().await;
+    account
+        .change(
+            "insert into outbox (kind, body, due_at, created_at) values
+             ('signal', '{\"signal\": \"of_tomorrow\"}', now(), now() - interval '8 days'),
+             ('signal', '{\"signal\": \"of_tomorrow\"}', now(), now() - interval '6 days'),
+             ('job', '{\"job\": \"of_tomorrow_v1\"}', now(), now() - interval '800 days')",
+        )
+        .await;
+    let _running = account.run(&[]).await;
+    let postponed = "select count(*) from outbox where due_at > now() + interval '30 seconds'";
+    let all = "select count(*) from outbox";
+    until(async || (account.number(postponed).await, account.number(all).await) == (2, 2)).await;
+}
+
+/// A newer job-runner had relayed it, and this one claims it.
+#[tokio::test]
+async fn a_queued_job_that_this_version_cannot_parse_returns_to_the_outbox() {
+    let account = Account::new().await;
+    let name = format!("{}:jobs", account.redis.prefix);
+    let queue = queue::Queue::<Value>::connect(&queue::Config::new(&account.redis.url, name)).await.unwrap();
+    let (job, traceparent) = (
+        json!({"job": "of_tomorrow_v1", "id": 7}),
+        "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01",
+    );
+    let task = queue::Task { id: "of_tomorrow:7".into(), job, traceparent: Some(traceparent.into()) };
+    queue.push(vec![task]).await.unwrap();
+    let _running = account.run(&[]).await;
+    let stored = "select count(*) from outbox where kind = 'job' and due_at > now() + interval '30 seconds'
+                  and body = '{\"job\": \"of_tomorrow_v1\", \"id\": 7}'
+                  and traceparent = '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01'";
+    until(async || account.number(stored).await == 1).await;
+    until(async || queue.depth().await.unwrap() == 0).await;
 }
 
 #[tokio::test]

@@ -142,11 +142,29 @@ async fn s3_refuses_a_wrong_key() {
 #[tokio::test]
 async fn an_unreachable_store_is_unavailable() {
     use domain::Transient;
-    let unreachable = Config { endpoint: "http://127.0.0.1:1".to_owned(), ..config("s3://bucket") };
+    let unreachable = Config {
+        endpoint: "http://127.0.0.1:1".to_owned(),
+        key_id: S3::KEY_ID.to_owned(),
+        ..config("s3://bucket")
+    };
     let Err(error) = Blobs::connect(&unreachable).unwrap().contains(name(ACCOUNT, b"x")).await else {
         panic!("nothing listens there")
     };
     assert!(error.is_transient(), "{error}");
+}
+
+#[test]
+fn several_edges_need_a_bucket() {
+    for url in ["/var/lib/blobs", "file:///var/lib/blobs"] {
+        assert!(config(url).check(1).is_ok(), "{url}");
+        assert_eq!(
+            config(url).check(2).unwrap_err().to_string(),
+            format!(
+                "blobs.url: `{url}` is a folder, which 2 edges (http.edges) can't share: use s3://bucket"
+            )
+        );
+    }
+    assert!(config("s3://bucket").check(2).is_ok());
 }
 
 #[test]

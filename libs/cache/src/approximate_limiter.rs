@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use hmac::{Hmac, KeyInit as _, Mac as _};
-use redis_connection::{Connection, client};
+use redis_connection::{Connection, Server, client};
 use sha2::Sha256;
 
 use crate::{Error, Rule};
@@ -99,14 +99,19 @@ impl Count {
 
 impl ApproximateLimiter {
     /// Creates a limiter. Redis may be down. `pepper` is the key of the hash under which Redis stores keys; all
-    /// processes that share a limit must use the same. Must be called within a Tokio runtime. Fails only if the URL is
-    /// invalid.
-    pub fn connect(url: &str, prefix: &str, pepper: &[u8], rule: Rule) -> Result<Self, Error> {
+    /// processes that share a limit must use the same. Must be called within a Tokio runtime. Fails only if a setting
+    /// is invalid.
+    pub fn connect(
+        server: impl Into<Server>,
+        prefix: &str,
+        pepper: &[u8],
+        rule: Rule,
+    ) -> Result<Self, Error> {
         Ok(Self(Arc::new(Shared {
             rule,
             shards: std::array::from_fn(|_| Mutex::default()),
             hasher: RandomState::new(),
-            connection: Connection::new(client(url)?, EXCHANGE_TIMEOUT, 0)?,
+            connection: Connection::new(client(server)?, EXCHANGE_TIMEOUT, 0)?,
             prefix: prefix.to_owned(),
             pepper: pepper.into(),
             is_unavailable: AtomicBool::new(false),

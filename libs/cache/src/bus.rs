@@ -2,13 +2,14 @@
 //! its subscriber is notified of that.
 
 use std::marker::PhantomData;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use futures::{Stream, StreamExt as _};
 use redis::aio::PubSub;
 use redis_connection::Error::Timeout;
-use redis_connection::{Connection, client};
+use redis_connection::{Connection, Server, client};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -20,6 +21,8 @@ const PUBLISH_TIMEOUT: Duration = Duration::from_secs(2);
 const MAX_REQUEST_WAIT: Duration = Duration::from_millis(200);
 /// After a timeout, further messages of requests are refused at once for this long, so that not every request waits.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
+/// Interval at which unreadable messages are reported.
+const UNREADABLE_INTERVAL: Duration = Duration::from_secs(1);
 
 /// A connection without messages is pinged at this interval and must respond within [`PONG_TIMEOUT`]. Together they bound
 /// how long a connection that died without a reset goes unnoticed.
@@ -46,7 +49,7 @@ pub struct Bus<M> {
 pub enum BusEvent<M> {
     /// A published message.
     Message(M),
-    /// The subscription began or was re-established, or a message was unreadable. Earlier messages may be lost.
+    /// The subscription began or was re-established, or messages were unreadable. Earlier messages may be lost.
     Lagged,
     /// The connection is lost. Messages are missed until the next [`Self::Lagged`].
     Disconnected,
@@ -66,9 +69,9 @@ impl<M> Clone for Bus<M> {
 
 impl<M: Serialize + DeserializeOwned> Bus<M> {
     /// Opens the channel `<prefix>:bus`. Redis may be down: the connection is made on first use. Must be called within
-    /// a Tokio runtime. Fails only if the URL is invalid.
-    pub fn connect(url: &str, prefix: &str) -> Result<Self, Error> {
-        let client = client(url)?;
+    /// a Tokio runtime. Fails only if a setting is invalid.
+    pub fn connect(server: impl Into<Server>, prefix: &str) -> Result<Self, Error> {
+        let client = client(server)?;
         let publisher = Connection::new(client.clone(), PUBLISH_TIMEOUT, 1)?;
         let channel = format!("{prefix}:bus");
         Ok(Self { client, publisher, retry_at: Arc::default(), channel, messages: PhantomData })
@@ -123,14 +126,68 @@ impl<M: Serialize + DeserializeOwned> Bus<M> {
     /// Returns an endless stream of events. It reconnects by itself and yields [`BusEvent::Lagged`] before the first
     /// message of each connection, and [`BusEvent::Disconnected`] when a connection is lost. It receives messages only
     /// while it is polled.
+    ///
+    /// Messages of another version that this one can't read may concern any cached value, so they count as lost; once a
+    /// second at most, because a newer release may publish many.
     pub fn subscribe(&self) -> impl Stream<Item = BusEvent<M>> + Send + use<M> {
         let subscriber =
             Subscriber { client: self.client.clone(), channel: self.channel.clone(), connection: None };
-        futures::stream::unfold(subscriber, async |mut subscriber| {
+        let received = futures::stream::unfold(subscriber, async |mut subscriber| {
             let event = subscriber.next().await;
             Some((event, subscriber))
+        });
+        let merged = UnreadableMerged { received: Box::pin(received), reported: None, due: None };
+        futures::stream::unfold(merged, async |mut merged| {
+            let event = merged.next().await?;
+            Some((event, merged))
         })
     }
+}
+
+/// A subscription in which the unreadable messages of a second are one [`BusEvent::Lagged`].
+struct UnreadableMerged<S> {
+    received: Pin<Box<S>>,
+    /// When unreadable messages were last reported.
+    reported: Option<tokio::time::Instant>,
+    /// When further ones are reported.
+    due: Option<tokio::time::Instant>,
+}
+
+impl<M, S: Stream<Item = Received<M>>> UnreadableMerged<S> {
+    async fn next(&mut self) -> Option<BusEvent<M>> {
+        loop {
+            let due = self.due;
+            let is_due = async {
+                match due {
+                    Some(due) => tokio::time::sleep_until(due).await,
+                    None => std::future::pending().await,
+                }
+            };
+            tokio::select! {
+                biased;
+                () = is_due => {
+                    self.due = None;
+                    self.reported = Some(tokio::time::Instant::now());
+                    return Some(BusEvent::Lagged);
+                }
+                received = self.received.next() => match received? {
+                    Received::Event(event) => return Some(event),
+                    Received::Unreadable if self.due.is_none() => {
+                        let now = tokio::time::Instant::now();
+                        let next = self.reported.map_or(now, |reported| reported + UNREADABLE_INTERVAL);
+                        self.due = Some(next.max(now));
+                    }
+                    Received::Unreadable => {}
+                },
+            }
+        }
+    }
+}
+
+enum Received<M> {
+    Event(BusEvent<M>),
+    /// A message of another version.
+    Unreadable,
 }
 
 struct Subscriber {
@@ -140,10 +197,10 @@ struct Subscriber {
 }
 
 impl Subscriber {
-    async fn next<M: DeserializeOwned>(&mut self) -> BusEvent<M> {
+    async fn next<M: DeserializeOwned>(&mut self) -> Received<M> {
         let Some(connection) = &mut self.connection else {
             self.connection = Some(self.connect().await);
-            return BusEvent::Lagged;
+            return Received::Event(BusEvent::Lagged);
         };
         let Some(payload) = receive(connection).await else {
             tracing::warn!(
@@ -151,13 +208,15 @@ impl Subscriber {
                 "lost the connection of the invalidation bus; reconnecting"
             );
             self.connection = None;
-            return BusEvent::Disconnected;
+            return Received::Event(BusEvent::Disconnected);
         };
-        serde_json::from_slice(&payload).map(BusEvent::Message).unwrap_or_else(|error| {
-            // A message of another version may concern any cached value.
-            tracing::warn!(%error, "ignored a bus message that this version can't read");
-            BusEvent::Lagged
-        })
+        match serde_json::from_slice(&payload) {
+            Ok(message) => Received::Event(BusEvent::Message(message)),
+            Err(error) => {
+                tracing::debug!(%error, "received a bus message that this version can't read");
+                Received::Unreadable
+            }
+        }
     }
 
     async fn connect(&self) -> PubSub {

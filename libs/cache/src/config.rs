@@ -1,13 +1,54 @@
 //! Section `[redis]` of a service's configuration.
 
+use std::fmt;
+use std::path::PathBuf;
+
+use redis_connection::Server;
+use secrecy::SecretString;
 use serde::Deserialize;
 
 /// The address of Redis and the prefix of our keys in it.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// `redis://host:port`.
+    /// `redis://host:port`, or `rediss://host:port` for TLS.
     pub url: String,
+    /// Replaces the URL's password unless it is empty.
+    pub password: SecretString,
+    /// Roots in PEM that the server's certificate must lead to; empty for the public authorities'.
+    pub ca_file: PathBuf,
     /// Prefix of every key and channel, so that several installations can share one Redis.
     pub prefix: String,
+}
+
+impl Config {
+    /// Settings for tools and tests: all that a URL says.
+    pub fn new(url: impl Into<String>, prefix: impl Into<String>) -> Self {
+        Self {
+            url: url.into(),
+            password: SecretString::default(),
+            ca_file: PathBuf::new(),
+            prefix: prefix.into(),
+        }
+    }
+}
+
+/// Omits the URL, which may contain a password.
+impl fmt::Debug for Config {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Config")
+            .field("ca_file", &self.ca_file)
+            .field("prefix", &self.prefix)
+            .finish_non_exhaustive()
+    }
+}
+
+impl From<&Config> for Server {
+    fn from(config: &Config) -> Self {
+        Self {
+            url: config.url.clone().into(),
+            password: config.password.clone(),
+            ca_file: config.ca_file.clone(),
+        }
+    }
 }

@@ -11,7 +11,7 @@ mod measurement;
 mod primitives;
 mod publishing;
 
-pub use access::{claims, encryption, idempotency, keys, restrictions, scopes, sessions, sign_ins};
+pub use access::{claims, encryption, idempotency, keys, peppers, restrictions, scopes, sessions, sign_ins};
 pub use account::{accounts, folders, help, months, plans, recipients};
 pub use collection::{
     answers, fields, form_files, forms, honeypot, patterns, proof_of_work, results, submissions, workflows,

@@ -2,11 +2,13 @@
 
 use std::time::Duration;
 
+use redis_connection::Server;
+
 /// A queue's name and bounds.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// `redis://…`
-    pub url: String,
+    /// The Redis server.
+    pub server: Server,
     /// The queue's name, which is the prefix of its keys in Redis.
     pub name: String,
     /// Maximum number of jobs that one worker runs at a time.
@@ -20,11 +22,11 @@ pub struct Config {
 }
 
 impl Config {
-    /// Returns the production bounds for the queue `name` at `url`.
+    /// Returns the production bounds for the queue `name` at a server, of which a URL is enough.
     #[must_use]
-    pub fn new(url: impl Into<String>, name: impl Into<String>) -> Self {
+    pub fn new(server: impl Into<Server>, name: impl Into<String>) -> Self {
         Self {
-            url: url.into(),
+            server: server.into(),
             name: name.into(),
             max_concurrent: 256,
             max_jobs: 500,

@@ -14,6 +14,7 @@ use crate::config::Config;
 use crate::error::Error;
 use crate::lease::{Lease, LeaseKey, LeasedTask, Leases};
 use crate::redis::{self, ClaimedJobs, RedisQueue};
+use crate::task::UnreadableHandler;
 
 /// Poll interval of an idle worker that received no notification: finds expired leases and covers lost notifications.
 const IDLE_POLL_INTERVAL: Duration = Duration::from_secs(1);
@@ -27,6 +28,7 @@ pub(crate) struct Fetcher<J> {
     pub(crate) leases: Leases,
     pub(crate) done: mpsc::UnboundedSender<LeaseKey>,
     pub(crate) delivered: mpsc::UnboundedSender<DeliveredJob<LeasedTask<J>>>,
+    pub(crate) unreadable: UnreadableHandler,
     pub(crate) stop: CancellationToken,
 }
 
@@ -81,17 +83,36 @@ impl<J: DeserializeOwned> Fetcher<J> {
             // Always succeeds: only this loop acquires permits, and it claimed no more jobs than permits were free.
             let Ok(permit) = Arc::clone(permits).try_acquire_owned() else { continue };
             let lease = Lease::new(key, self.leases.clone(), self.done.clone(), permit);
-            match redis::parse(id, &body) {
+            match redis::parse(id.clone(), &body) {
                 Ok(task) => {
                     let _worker_stopped = self.delivered.send((task.id.clone(), LeasedTask { task, lease }));
                 }
-                Err(error) => {
-                    tracing::error!(%error, "dropped a job that this version can't parse");
-                    lease.complete();
-                }
+                Err(_) => self.hand_over(id, &body, lease).await,
             }
         }
         Ok(count)
+    }
+}
+
+impl<J> Fetcher<J> {
+    /// Hands a job over that this version can't parse.
+    async fn hand_over(&self, id: String, body: &str, lease: Lease) {
+        let is_taken_over = match redis::parse_unreadable(id, body) {
+            Ok(task) => (self.unreadable)(task).await,
+            Err(error) => {
+                tracing::error!(%error, "dropped an entry of the queue that is no job of any version");
+                true
+            }
+        };
+        if is_taken_over {
+            lease.complete();
+            return;
+        }
+        let key = lease.into_key();
+        if let Err(error) = self.redis.nack(std::slice::from_ref(&key)).await {
+            tracing::warn!(%error, "returning an unreadable job failed; its lease will expire");
+        }
+        self.leases.remove(std::slice::from_ref(&key));
     }
 }
 

@@ -23,4 +23,4 @@ pub use config::Config;
 pub use error::Error;
 pub use in_process::InProcessQueue;
 pub use queue::Queue;
-pub use task::Task;
+pub use task::{Task, UnreadableTask};

@@ -3,25 +3,33 @@
 use std::marker::PhantomData;
 use std::sync::Arc;
 
+use futures::FutureExt as _;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::config::Config;
 use crate::error::Error;
 use crate::redis::RedisQueue;
-use crate::task::Task;
+use crate::task::{Task, UnreadableHandler, UnreadableTask};
 use crate::worker;
 
 /// A named queue of jobs of one type. Clones share its connections.
 pub struct Queue<J> {
     redis: Arc<RedisQueue>,
     config: Arc<Config>,
+    unreadable: UnreadableHandler,
     jobs: PhantomData<fn(J) -> J>,
 }
 
 impl<J> Clone for Queue<J> {
     fn clone(&self) -> Self {
-        Self { redis: Arc::clone(&self.redis), config: Arc::clone(&self.config), jobs: PhantomData }
+        let unreadable = Arc::clone(&self.unreadable);
+        Self {
+            redis: Arc::clone(&self.redis),
+            config: Arc::clone(&self.config),
+            unreadable,
+            jobs: PhantomData,
+        }
     }
 }
 
@@ -32,7 +40,27 @@ impl<J: Serialize + DeserializeOwned + Send + 'static> Queue<J> {
         if let Err(error) = redis.depth().await {
             tracing::warn!(%error, queue = config.name, "the queue is unreachable; the connection is retried");
         }
-        Ok(Self { redis: Arc::new(redis), config: Arc::new(config.clone()), jobs: PhantomData })
+        Ok(Self {
+            redis: Arc::new(redis),
+            config: Arc::new(config.clone()),
+            unreadable: Arc::new(|task| async move { drop_unreadable(&task) }.boxed()),
+            jobs: PhantomData,
+        })
+    }
+
+    /// Lets a worker of this handle pass jobs that it can't parse to `unreadable`, which returns whether it stored them;
+    /// otherwise they return to the queue. Without this they are dropped, and remain in Postgres. No further job is claimed
+    /// meanwhile.
+    #[must_use]
+    pub fn on_unreadable<F>(
+        mut self,
+        unreadable: impl Fn(UnreadableTask) -> F + Send + Sync + 'static,
+    ) -> Self
+    where
+        F: Future<Output = bool> + Send + 'static,
+    {
+        self.unreadable = Arc::new(move |task| unreadable(task).boxed());
+        self
     }
 
     /// Pushes tasks in order until the queue is full. Returns how many tasks from the front of the list are now in
@@ -63,6 +91,12 @@ impl<J: Serialize + DeserializeOwned + Send + 'static> Queue<J> {
         H: Fn(Task<J>) -> F + Clone + Send + Sync + 'static,
         F: Future<Output = ()> + Send + 'static,
     {
-        worker::run(&self.redis, &self.config, handler, shutdown).await;
+        let handlers = (handler, Arc::clone(&self.unreadable));
+        worker::run(&self.redis, &self.config, handlers, shutdown).await;
     }
+}
+
+fn drop_unreadable(task: &UnreadableTask) -> bool {
+    tracing::error!(id = task.id, "dropped a job that this version can't parse");
+    true
 }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::config::Config;
 use crate::error::Error;
 use crate::lease::LeaseKey;
-use crate::task::Task;
+use crate::task::{Task, UnreadableTask};
 
 /// A Redis server that forks or rewrites its log can pause for seconds; a shorter timeout would only add load.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(5);
@@ -64,7 +64,7 @@ pub(crate) struct ClaimedJobs {
 
 impl RedisQueue {
     pub(crate) fn open(config: &Config) -> Result<Self, Error> {
-        let client = client(&config.url)?;
+        let client = client(config.server.clone())?;
         let block_timeout = RESPONSE_TIMEOUT + Duration::from_secs(BLOCK_SECONDS.into());
         let key = |part| format!("{}:{part}", config.name);
         Ok(Self {
@@ -169,6 +169,12 @@ pub(crate) fn parse<J: serde::de::DeserializeOwned>(
 ) -> Result<Task<J>, serde_json::Error> {
     let StoredJob { job, traceparent } = serde_json::from_str(body)?;
     Ok(Task { id, job, traceparent })
+}
+
+/// Parses the stored body of a job of another version.
+pub(crate) fn parse_unreadable(id: String, body: &str) -> Result<UnreadableTask, serde_json::Error> {
+    let StoredJob { job, traceparent } = serde_json::from_str(body)?;
+    Ok(UnreadableTask { id, job, traceparent })
 }
 
 fn with_lease_keys<'call, 'a>(

@@ -22,7 +22,7 @@ use crate::fetcher::Fetcher;
 use crate::lease::{LeasedTask, Leases};
 use crate::redis::RedisQueue;
 use crate::renewal;
-use crate::task::Task;
+use crate::task::{Task, UnreadableHandler};
 
 /// How long a stopping worker tries to acknowledge its completed jobs.
 const FINAL_ACK_TIMEOUT: Duration = Duration::from_secs(5);
@@ -30,7 +30,7 @@ const FINAL_ACK_TIMEOUT: Duration = Duration::from_secs(5);
 pub(crate) async fn run<J, H, F>(
     redis: &Arc<RedisQueue>,
     config: &Config,
-    handler: H,
+    (handler, unreadable): (H, UnreadableHandler),
     shutdown: impl Future<Output = ()>,
 ) where
     J: DeserializeOwned + Send + 'static,
@@ -48,6 +48,7 @@ pub(crate) async fn run<J, H, F>(
         leases: leases.clone(),
         done,
         delivered,
+        unreadable,
         stop: stop.clone(),
     };
     // On tasks of their own, so that a busy worker still renews and acknowledges. They end with this future.

@@ -1,39 +1,24 @@
 //! A connection to Redis that is replaced when it no longer answers. The connection manager of the redis crate reconnects
 //! when a connection is closed, but keeps one that died without a reset.
 
+mod error;
+mod server;
+mod server_info;
+
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use redis::RedisResult;
 use redis::aio::{ConnectionManager, ConnectionManagerConfig};
-use redis::io::tcp::{TcpSettings, socket2::TcpKeepalive};
-use redis::{IntoConnectionInfo as _, RedisError, RedisResult};
 
-/// The kernel closes the connection to a vanished peer after about half a minute, also if no call is pending.
-const KEEPALIVE_AFTER: Duration = Duration::from_secs(10);
-const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(5);
-const USER_TIMEOUT: Duration = Duration::from_secs(20);
+pub use error::Error;
+pub use server::{Server, client};
+pub use server_info::{ServerInfo, server_info};
+
 /// Longest timeout of an attempt to connect. A call with a longer timeout may try again.
 const MAX_CONNECT_TIMEOUT: Duration = Duration::from_secs(2);
 /// Longest pause between two attempts.
 const MAX_RETRY_DELAY: Duration = Duration::from_millis(200);
-
-/// A failed call to Redis.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    /// Redis is unavailable or returned an error.
-    #[error("redis: {0}")]
-    Redis(#[from] RedisError),
-    /// Redis did not respond in time. It may have run the call.
-    #[error("redis did not respond in time")]
-    Timeout,
-}
-
-/// Returns a client with sockets that detect a vanished peer. Fails only if the URL is invalid.
-pub fn client(url: &str) -> Result<redis::Client, Error> {
-    let keepalive = TcpKeepalive::new().with_time(KEEPALIVE_AFTER).with_interval(KEEPALIVE_INTERVAL);
-    let tcp = TcpSettings::default().set_keepalive(keepalive).set_user_timeout(USER_TIMEOUT);
-    Ok(redis::Client::open(url.into_connection_info()?.set_tcp_settings(tcp))?)
-}
 
 /// A shared connection with a timeout for each call. Clones share it.
 #[derive(Clone)]

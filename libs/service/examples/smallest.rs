@@ -36,7 +36,8 @@ async fn run(config: Config, listeners: Listeners, shutdown: Shutdown) -> anyhow
     let app = Router::new().route("/", get(|| async { config.greeting.text }));
     let readiness = Readiness::new(&shutdown);
     let mut lifecycle = Lifecycle::new(shutdown.clone());
-    lifecycle.spawn("greeter", service::http::serve(listeners.main, app, shutdown));
+    let server = service::http::serve(listeners.main, app, shutdown, listeners.drain);
+    lifecycle.spawn_server("greeter", listeners.drain, server);
     lifecycle.spawn_last("ops", service::ops::serve(listeners.ops, readiness, lifecycle.drained()));
     Ok(lifecycle.run(std::time::Duration::from_secs(15)).await?)
 }

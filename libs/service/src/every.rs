@@ -1,6 +1,7 @@
 //! Periodic work: intervals that don't bunch late ticks, and a loop that runs until shutdown.
 
 pub mod master_keys;
+pub mod schema;
 
 use std::fmt::Display;
 use std::time::Duration;

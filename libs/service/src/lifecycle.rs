@@ -1,6 +1,7 @@
 //! The lifecycle of a service's components. Each has a name. A component that ends before shutdown is requested has died:
 //! it stops the service with an error that names it. All causes share one shutdown path: the token is requested, the
-//! service is no longer ready, the components end, and the wait for them is bounded.
+//! service is no longer ready, its servers drain, then the components end that requests need, and the wait for each is
+//! bounded.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -8,7 +9,7 @@ use std::time::Duration;
 
 use tokio::task::{Id, JoinError, JoinSet};
 
-use crate::Shutdown;
+use crate::{Drain, Shutdown};
 
 /// The reason why a service ended without or in spite of a requested shutdown.
 #[derive(Debug, thiserror::Error)]
@@ -35,14 +36,27 @@ pub enum ExitReason {
 #[derive(Clone, Copy)]
 struct Component {
     name: &'static str,
-    /// Runs until the ordinary components have ended, because it reports on them.
-    last: bool,
+    stage: Stage,
+}
+
+/// When a component ends.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Stage {
+    /// When the last of its requests has ended.
+    Server,
+    /// When the servers have ended, or at once if no request needs it.
+    Ordinary,
+    /// When the ordinary components have ended, because it reports on them.
+    Last,
 }
 
 /// The set of a service's running components.
 pub struct Lifecycle {
     shutdown: Shutdown,
+    stop: Shutdown,
     drained: Shutdown,
+    /// The longest drain of the servers.
+    drain: Duration,
     running: JoinSet<anyhow::Result<()>>,
     components: HashMap<Id, Component>,
 }
@@ -51,13 +65,22 @@ impl Lifecycle {
     /// A lifecycle without components. `shutdown` is the token that stops them all.
     #[must_use]
     pub fn new(shutdown: Shutdown) -> Self {
-        Self { shutdown, drained: Shutdown::new(), running: JoinSet::new(), components: HashMap::new() }
+        let (running, components) = (JoinSet::new(), HashMap::new());
+        let (stop, drained, drain) = (Shutdown::new(), Shutdown::new(), Duration::ZERO);
+        Self { shutdown, stop, drained, drain, running, components }
     }
 
-    /// Returns the token that components wait on.
+    /// Returns the token that servers wait on, and components that no request needs.
     #[must_use]
     pub fn shutdown(&self) -> Shutdown {
         self.shutdown.clone()
+    }
+
+    /// Returns the token that components wait on which requests need. It is requested after a shutdown, once every server
+    /// has ended.
+    #[must_use]
+    pub fn stop(&self) -> Shutdown {
+        self.stop.clone()
     }
 
     /// Returns the token that components of [`Self::spawn_last`] wait on. It is requested once every ordinary component
@@ -67,12 +90,22 @@ impl Lifecycle {
         self.drained.clone()
     }
 
-    /// Starts a component. If it ends before shutdown is requested, in any way, it counts as dead.
+    /// Starts a component that serves requests. It waits on [`Self::shutdown`] and drains.
+    pub fn spawn_server<F>(&mut self, name: &'static str, drain: Drain, component: F)
+    where
+        F: Future<Output = anyhow::Result<()>> + Send + 'static,
+    {
+        self.drain = self.drain.max(drain.longest());
+        self.start(Component { name, stage: Stage::Server }, component);
+    }
+
+    /// Starts a component. If it ends before shutdown is requested, in any way, it counts as dead. It waits on
+    /// [`Self::stop`] if requests need it, else on [`Self::shutdown`].
     pub fn spawn<F>(&mut self, name: &'static str, component: F)
     where
         F: Future<Output = anyhow::Result<()>> + Send + 'static,
     {
-        self.start(Component { name, last: false }, component);
+        self.start(Component { name, stage: Stage::Ordinary }, component);
     }
 
     /// Starts a component that runs until the ordinary ones have ended. It waits on [`Self::drained`].
@@ -80,7 +113,7 @@ impl Lifecycle {
     where
         F: Future<Output = anyhow::Result<()>> + Send + 'static,
     {
-        self.start(Component { name, last: true }, component);
+        self.start(Component { name, stage: Stage::Last }, component);
     }
 
     fn start<F>(&mut self, component: Component, future: F)
@@ -91,8 +124,8 @@ impl Lifecycle {
         self.components.insert(id, component);
     }
 
-    /// Runs until shutdown is requested or a component dies, then waits up to `grace` for the rest to end. Returns the
-    /// first failure.
+    /// Runs until shutdown is requested or a component dies, then until all have ended. Servers have their drain and `grace`,
+    /// the others `grace` after them. Returns the first failure.
     pub async fn run(mut self, grace: Duration) -> Result<(), ExitReason> {
         let mut outcome = Ok(());
         let shutdown = self.shutdown.clone();
@@ -109,8 +142,19 @@ impl Lifecycle {
                 shutdown.request();
             },
         }
-        let drained = tokio::time::timeout(grace, self.drain(&mut outcome)).await;
+        let servers_limit = self.drain + grace;
+        let servers = self.end(Stage::Server, &mut outcome);
+        let drained = tokio::time::timeout(servers_limit, servers).await;
         if drained.is_err() {
+            tracing::error!("servers did not end in time");
+        }
+        self.stop.request();
+        let ended = tokio::time::timeout(grace, async {
+            self.end(Stage::Ordinary, &mut outcome).await;
+            self.drained.request();
+            self.end(Stage::Last, &mut outcome).await;
+        });
+        if ended.await.is_err() {
             let mut names: Vec<_> = self.components.values().map(|component| component.name).collect();
             names.sort_unstable();
             tracing::error!(?names, "components did not end in time and are aborted");
@@ -120,11 +164,9 @@ impl Lifecycle {
         outcome
     }
 
-    async fn drain(&mut self, outcome: &mut Result<(), ExitReason>) {
-        loop {
-            if self.components.values().all(|component| component.last) {
-                self.drained.request();
-            }
+    /// Waits until all components of a stage and of those before have ended.
+    async fn end(&mut self, stage: Stage, outcome: &mut Result<(), ExitReason>) {
+        while self.components.values().any(|component| component.stage <= stage) {
             let Some((name, result)) = self.next_ended().await else { return };
             record_last(outcome, name, result);
         }

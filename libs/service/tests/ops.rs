@@ -88,7 +88,7 @@ async fn a_running_request_completes_after_shutdown_was_requested() {
             peer.ip().to_string()
         }),
     );
-    let server = tokio::spawn(service::http::serve(listeners.main, app, shutdown.clone()));
+    let server = tokio::spawn(service::http::serve(listeners.main, app, shutdown.clone(), listeners.drain));
     let request = tokio::spawn(async move { get_text(address, "/slow").await });
     seen.recv().await.unwrap();
     shutdown.request();

@@ -40,7 +40,7 @@ async fn collector() -> (String, mpsc::UnboundedReceiver<Span>, mpsc::UnboundedR
         )
         .route("/v1/logs", post(async move |_: Bytes| logs.send("logs").unwrap()))
         .route("/v1/metrics", post(async move |_: Bytes| metrics.send("metrics").unwrap()));
-    tokio::spawn(service::http::serve(listeners.main, app, Shutdown::new()));
+    tokio::spawn(service::http::serve(listeners.main, app, Shutdown::new(), listeners.drain));
     (format!("http://{address}"), received, arrived)
 }
 

@@ -30,7 +30,7 @@ async fn requested(held: &Arc<()>, stall_timeout: Duration) -> TcpStream {
     let app = Router::new().route("/", get(handler));
     let listeners = Listeners::on_free_ports().unwrap();
     let address = listeners.main.local_addr().unwrap();
-    tokio::spawn(serve_with_stall_timeout(listeners.main, app, shutdown, stall_timeout));
+    tokio::spawn(serve_with_stall_timeout(listeners.main, app, shutdown, listeners.drain, stall_timeout));
     let mut client = TcpStream::connect(address).await.unwrap();
     client.write_all(b"GET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n").await.unwrap();
     client

@@ -12,6 +12,9 @@ pub enum Error {
     /// A stored value is unknown to this version.
     #[error("{table}.{column} holds a value this version does not know: {value}")]
     Unreadable { table: &'static str, column: &'static str, value: String },
+    /// A setting is invalid.
+    #[error("{0}")]
+    Setting(String),
 }
 
 impl Error {
@@ -62,11 +65,12 @@ impl domain::Transient for Error {
             Self::Database(error) => matches!(
                 error,
                 sqlx::Error::Io(_)
+                    | sqlx::Error::Tls(_)
                     | sqlx::Error::PoolTimedOut
                     | sqlx::Error::PoolClosed
                     | sqlx::Error::WorkerCrashed
             ),
-            Self::Migration(_) | Self::Unreadable { .. } => false,
+            Self::Migration(_) | Self::Unreadable { .. } | Self::Setting(_) => false,
         }
     }
 }

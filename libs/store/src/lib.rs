@@ -19,6 +19,7 @@ pub mod idempotency;
 mod list_filter;
 mod listed;
 mod mail;
+pub mod operator_actions;
 pub mod outbox;
 pub mod read_pool;
 pub mod resealing;
@@ -30,15 +31,17 @@ mod write_context;
 const DELETION_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(600);
 
 pub use account::{
-    account_overview, accounts, claims, credentials, help, identities, keys, monthly_usage, purges, sessions,
-    sign_ins, usage,
+    account_overview, accounts, claims, credentials, help, identities, key_peppers, keys, monthly_usage,
+    purge_status, purges, sessions, sign_ins, usage,
 };
 pub use analytics::{dropped_events, retention_salts, salts, sites};
 pub use content::{archives, entries, folders, pages, resources, sitemaps, versions, views};
 pub use db::{
-    CancelSafeConn, Config, Conn, Db, PooledConn, Tx, TxOn, acquire, acquire_cancel_safe, acquire_detached,
+    CancelSafeConn, Config, Conn, Db, Migration, MigrationLock, MigrationState, PooledConn, SCHEMA_RELEASE,
+    SchemaMismatch, SchemaRelease, ServerStatus, Tx, TxOn, acquire, acquire_cancel_safe, acquire_detached,
     begin, begin_with_timeout, commit, connect, connect_generic_plans, connect_with_lock_timeout,
-    execute_raw, migrate, ping, read_clock, rollback,
+    execute_raw, find_schema_mismatch, list_migrations, list_schema_releases, migrate, ping, read_clock,
+    read_server_status, rollback, try_connect, try_lock_migrations,
 };
 pub use error::Error;
 pub use hosting::{

@@ -2,13 +2,18 @@
 //!
 //! The job-runner relays due rows. A rollback removes them, and a relay that is killed leaves them in place.
 
+mod backlog;
+
 use chrono::{DateTime, Utc};
 use contract::{Change, Job, Signal};
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 use sqlx::types::Json;
 use sqlx::{query, query_scalar};
 
 use crate::{Conn, Error};
+
+pub use backlog::{OutboxGroup, UnreadableRow, list_groups, list_unreadable, make_due};
 
 /// A due row.
 #[derive(Debug)]
@@ -17,8 +22,11 @@ pub struct OutboxRow<T> {
     pub id: i64,
     /// `None` if this version can't parse the body.
     pub message: Option<T>,
+    /// The type of the message, as its writer named it.
+    pub kind: String,
     /// W3C trace context of the writer.
     pub traceparent: Option<String>,
+    pub created_at: DateTime<Utc>,
 }
 
 /// Inserts a signal to be sent at `due_at`. Returns the id of the row. A caller that sends the signal right after its
@@ -108,7 +116,7 @@ async fn lock_due<T: DeserializeOwned>(
     limit: i64,
 ) -> Result<Vec<OutboxRow<T>>, Error> {
     let rows = query!(
-        "select id, body, traceparent from outbox where kind = $1 and due_at <= $2
+        "select id, body, traceparent, created_at from outbox where kind = $1 and due_at <= $2
          order by due_at, id limit $3 for update skip locked",
         kind,
         now,
@@ -116,13 +124,40 @@ async fn lock_due<T: DeserializeOwned>(
     )
     .fetch_all(conn)
     .await?;
-    let read = |row: serde_json::Value| serde_json::from_value(row).ok();
     let due = rows.into_iter().map(|row| OutboxRow {
         id: row.id,
-        message: read(row.body),
+        kind: kind_of(&row.body),
+        message: serde_json::from_value(row.body).ok(),
         traceparent: row.traceparent,
+        created_at: row.created_at,
     });
     Ok(due.collect())
+}
+
+/// Returns the tags of a message, such as `mail_help_v1` or `changed/page`.
+fn kind_of(body: &Value) -> String {
+    let tags = ["job", "signal", "change"].iter().filter_map(|tag| body[tag].as_str());
+    tags.collect::<Vec<_>>().join("/")
+}
+
+/// Inserts a job that this version can't parse, as its writer serialized it, for a newer relay at `due_at`.
+pub async fn insert_unreadable_job(
+    conn: &mut Conn,
+    job: &Value,
+    traceparent: Option<&str>,
+    now: DateTime<Utc>,
+    due_at: DateTime<Utc>,
+) -> Result<(), Error> {
+    query!(
+        "insert into outbox (kind, body, traceparent, due_at, created_at) values ('job', $1, $2, $3, $4)",
+        job,
+        traceparent,
+        due_at,
+        now,
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
 }
 
 /// Deletes rows that were relayed.

@@ -7,6 +7,7 @@ use clickhouse::query::Query;
 
 use crate::config::Config;
 use crate::error::Error;
+use crate::tls;
 
 /// Timeout of short queries.
 pub(crate) const QUERY_TIMEOUT: Duration = Duration::from_secs(10);
@@ -31,9 +32,10 @@ pub struct Warehouse {
     pub(crate) cluster: String,
 }
 
-/// Creates a warehouse that connects on first use, so that a service can start while ClickHouse is unavailable.
-pub fn connect(config: &Config) -> Warehouse {
-    let client = Client::default().with_url(&config.url).with_user(&config.user);
+/// Creates a warehouse that connects on first use, so that a service can start while ClickHouse is unavailable. Fails only if
+/// a setting is invalid.
+pub fn connect(config: &Config) -> Result<Warehouse, Error> {
+    let client = tls::client(config)?.with_url(&config.url).with_user(&config.user);
     // Some proxies reject the header of an empty password.
     let client = if config.password.is_empty() { client } else { client.with_password(&config.password) };
     let client = client.with_database(&config.database);
@@ -46,7 +48,7 @@ pub fn connect(config: &Config) -> Warehouse {
             .with_setting("optimize_skip_unused_shards", "1")
             .with_setting("distributed_foreground_insert", "1"),
     };
-    Warehouse { client, database: config.database.clone(), cluster: config.cluster.clone() }
+    Ok(Warehouse { client, database: config.database.clone(), cluster: config.cluster.clone() })
 }
 
 impl Warehouse {

@@ -1,6 +1,7 @@
 //! The configuration of the connection.
 
 use std::fmt;
+use std::path::PathBuf;
 
 use serde::Deserialize;
 
@@ -8,7 +9,7 @@ use serde::Deserialize;
 #[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// ClickHouse's HTTP address, `http://host:8123`.
+    /// ClickHouse's HTTP address, `http://host:8123` or `https://host:8443`.
     pub url: String,
     /// The database; created by the migrations if missing.
     pub database: String,
@@ -16,6 +17,8 @@ pub struct Config {
     pub user: String,
     /// The user's password; empty for none.
     pub password: String,
+    /// Roots in PEM that the server's certificate must lead to; empty for the public authorities'.
+    pub ca_file: PathBuf,
     /// The cluster's name in the servers' configuration; empty for a single server.
     pub cluster: String,
 }
@@ -27,6 +30,7 @@ impl fmt::Debug for Config {
             .field("url", &self.url)
             .field("database", &self.database)
             .field("user", &self.user)
+            .field("ca_file", &self.ca_file)
             .field("cluster", &self.cluster)
             .finish_non_exhaustive()
     }
@@ -43,6 +47,7 @@ mod tests {
             database: "app".into(),
             user: "app".into(),
             password: "s3cret".into(),
+            ca_file: PathBuf::new(),
             cluster: String::new(),
         };
         assert!(!format!("{config:?}").contains("s3cret"));

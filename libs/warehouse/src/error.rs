@@ -16,6 +16,9 @@ pub enum Error {
         /// The error of its statement.
         source: ClientError,
     },
+    /// A setting is invalid.
+    #[error("{0}")]
+    Setting(String),
 }
 
 /// ClickHouse's codes of permanent errors: unknown or mistyped columns and functions, syntax, unreadable values. All other
@@ -35,8 +38,7 @@ pub enum ExceededLimit {
 impl Error {
     /// Returns the exceeded limit if that is why the statement failed.
     pub fn exceeded_limit(&self) -> Option<ExceededLimit> {
-        let (Self::Statement(source) | Self::Migration { source, .. }) = self;
-        match source {
+        match self.source()? {
             ClientError::TimedOut => Some(ExceededLimit::TimeOrMemory),
             ClientError::BadResponse(text) => match code_of(text)? {
                 158 | 307 | 396 => Some(ExceededLimit::Rows),
@@ -52,12 +54,18 @@ impl Error {
         matches!(self, Self::Statement(ClientError::BadResponse(_))) && self.exceeded_limit().is_some()
     }
 
+    fn source(&self) -> Option<&ClientError> {
+        match self {
+            Self::Statement(source) | Self::Migration { source, .. } => Some(source),
+            Self::Setting(_) => None,
+        }
+    }
+
     /// Whether a retry may succeed.
     pub fn retryable(&self) -> bool {
-        let (Self::Statement(source) | Self::Migration { source, .. }) = self;
-        match source {
-            ClientError::Network(_) | ClientError::TimedOut => true,
-            ClientError::BadResponse(text) => {
+        match self.source() {
+            Some(ClientError::Network(_) | ClientError::TimedOut) => true,
+            Some(ClientError::BadResponse(text)) => {
                 !code_of(text).is_some_and(|code| PERMANENT_CODES.contains(&code))
             }
             _ => false,

@@ -12,9 +12,11 @@ mod events;
 mod migrations;
 mod retention;
 mod sessions;
+mod tls;
 
 pub use analytics::site_analytics::{QueryLimits, SiteAnalytics};
 pub use analytics::visits::{ViewedPage, VisitList, VisitSummary};
 pub use client::{Warehouse, connect};
 pub use config::Config;
 pub use error::{Error, ExceededLimit};
+pub use migrations::{Migration, MigrationState, SchemaMismatch};

@@ -1,6 +1,11 @@
 //! Applies the migrations, as described in `migrations/clickhouse/README.md`.
 
 mod cluster;
+mod schema;
+mod state;
+
+pub use schema::SchemaMismatch;
+pub use state::{Migration, MigrationState};
 
 use clickhouse::Row;
 use clickhouse::sql::Identifier;

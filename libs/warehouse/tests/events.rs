@@ -185,7 +185,7 @@ async fn erases_deleted_events_from_disk() {
 async fn concurrent_services_migrate_once() {
     let clickhouse = sandbox::test::clickhouse().await;
     let fresh = Config { database: format!("{}_fresh", clickhouse.database), ..clickhouse.config() };
-    let warehouse = warehouse::connect(&fresh);
+    let warehouse = warehouse::connect(&fresh).unwrap();
     let together = futures::future::join_all((0..4).map(|_| warehouse.migrate())).await;
     assert!(together.iter().all(Result::is_ok), "{together:?}");
     warehouse.migrate().await.unwrap();
@@ -199,12 +199,13 @@ async fn errors_of_an_unavailable_warehouse_are_retryable() {
     clickhouse.connect().ping().await.unwrap();
 
     let unused = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let unavailable = warehouse::connect(&Config { url: format!("http://{unused}"), ..clickhouse.config() });
+    let unavailable =
+        warehouse::connect(&Config { url: format!("http://{unused}"), ..clickhouse.config() }).unwrap();
     assert!(unavailable.ping().await.unwrap_err().retryable());
     assert!(unavailable.insert_events("batch", &[event(SITE, 1, noon())]).await.unwrap_err().retryable());
 
     let unmigrated = Config { database: format!("{}_none", clickhouse.database), ..clickhouse.config() };
-    let unmigrated = warehouse::connect(&unmigrated);
+    let unmigrated = warehouse::connect(&unmigrated).unwrap();
     unmigrated.ping().await.unwrap();
     assert!(unmigrated.insert_events("batch", &[event(SITE, 1, noon())]).await.unwrap_err().retryable());
 }

@@ -1,4 +1,5 @@
-//! API keys: their lifecycle and their restrictions.
+//! API keys: their lifecycle, their restrictions and rotations of the pepper.
 
 mod lifecycle;
+mod peppers;
 mod restricted_keys;

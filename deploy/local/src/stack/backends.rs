@@ -74,8 +74,9 @@ impl Backends {
             database: user_settings.get("warehouse.database").unwrap_or("webruntime").to_owned(),
             user: user_settings.get("warehouse.user").unwrap_or(&self.urls.clickhouse_user).to_owned(),
             password: self.urls.clickhouse_password.clone(),
+            ca_file: user_settings.get("warehouse.ca_file").unwrap_or_default().into(),
             cluster: user_settings.get("warehouse.cluster").unwrap_or_default().to_owned(),
-        });
+        })?;
         warehouse.migrate().await.context("migrating ClickHouse")
     }
 

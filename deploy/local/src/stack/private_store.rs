@@ -29,6 +29,7 @@ impl PrivateStore {
             max_connections: 200,
             log: Some(folder.logs()?.join("postgres.log")),
             source: Source::Any,
+            certificate: None,
         };
         let server = Postgres::start(options.clone(), progress).await?;
         let port = server.port();

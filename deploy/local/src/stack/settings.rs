@@ -91,6 +91,8 @@ impl Settings<'_> {
         let loopback = || Value::Array(LOOPBACK.into_iter().map(text).collect());
         put("listen", "main", text(&address(&service(name)?.url)));
         put("listen", "ops", text(&address(service(name)?.metrics_url.trim_end_matches("/metrics"))));
+        // There is no balancer that has to notice a shutdown.
+        put("listen", "drain", text("0s"));
         put("store", "url", text(&self.urls.postgres));
         put("redis", "url", text(&self.urls.redis));
         if name != "edge-server" {

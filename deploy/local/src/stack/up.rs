@@ -65,6 +65,7 @@ fn log_config() -> telemetry::Config {
         format: telemetry::Format::Text,
         otlp_endpoint: String::new(),
         otlp_metrics_interval: Duration::ZERO,
+        settings_warnings: Vec::new(),
     }
 }
 
@@ -183,7 +184,11 @@ async fn watch(
         supervisors.spawn(supervise(process, folder.clone(), Arc::clone(shared), shutdown.clone()));
     }
     let ready = async {
-        Client::new()?.until_ready(&file, START_TIMEOUT).await?;
+        if up.only_stores {
+            shared.lock().await.write(folder)?;
+        } else {
+            Client::new()?.until_ready(&file, START_TIMEOUT).await?;
+        }
         progress.done();
         if up.detached { Ok(()) } else { banner::print(folder, &file, "Ctrl-C").await }
     };
@@ -212,6 +217,9 @@ fn processes(folder: &Folder, up: &Up) -> Result<Vec<SupervisedProcess>> {
         arguments.extend(up.set.iter().flat_map(|entry| ["--set".to_owned(), entry.clone()]));
         SupervisedProcess { name, services, arguments, log: logs.join(format!("{name}.log")) }
     };
+    if up.only_stores {
+        return Ok(Vec::new());
+    }
     if up.processes {
         return Ok(NAMES.into_iter().map(|name| process(name, name, vec![name])).collect());
     }

@@ -118,6 +118,10 @@ impl FastPath<'_> {
             if self.batch.is_full() {
                 return (at, Next::Answer);
             }
+            // hyper writes the connection's last response, with the header that says so.
+            if self.connection.is_closing() {
+                return (at, Next::HandOff);
+            }
             let (request, len) = match request_head::parse(&unread[at..]) {
                 ParsedHead::Simple(request, len) => (request, len),
                 ParsedHead::Partial => break,

@@ -27,7 +27,7 @@ impl Watch<'_> {
         unread: &mut Vec<u8>,
     ) -> Option<io::Result<usize>> {
         poll_fn(|cx| match self.connection.poll_disposition(&mut self.waker, cx) {
-            Disposition::KeepOpen => {
+            Disposition::KeepOpen | Disposition::CloseAfterResponse => {
                 unread.reserve_exact(READ_BYTES.saturating_sub(unread.len()));
                 let read = pin!(stream.read_buf(unread)).poll(cx);
                 if read.is_pending() {
@@ -58,8 +58,8 @@ impl Watch<'_> {
     /// Awaits `work`; `None` if the connection is to be aborted.
     pub(super) async fn unless_aborted<F: Future>(&mut self, mut work: Pin<&mut F>) -> Option<F::Output> {
         poll_fn(|cx| match self.connection.poll_disposition(&mut self.waker, cx) {
-            Disposition::KeepOpen | Disposition::CloseWhenIdle => work.as_mut().poll(cx).map(Some),
             Disposition::Abort => Poll::Ready(None),
+            _going_on => work.as_mut().poll(cx).map(Some),
         })
         .await
     }

@@ -7,7 +7,7 @@ use sandbox::test::{eventually, until};
 use sqlx::Row as _;
 
 use super::responders;
-use crate::fixture::account::{Account, Running, now};
+use crate::fixture::account::{Account, MASTER_KEY, Running, now};
 
 /// An account and an authority that can check its domains.
 pub(crate) struct Authority {
@@ -144,6 +144,6 @@ impl Account {
 
 /// Opens a key as the edges do.
 pub(crate) fn open_key(sealed: &[u8]) -> rcgen::KeyPair {
-    let key = MasterKey::from_hex(&"ab".repeat(32)).unwrap();
+    let key = MasterKey::from_hex(MASTER_KEY).unwrap();
     rcgen::KeyPair::try_from(key.open("certificate_key", sealed).unwrap()).unwrap()
 }

@@ -93,15 +93,16 @@ async fn an_authority_that_requires_an_external_account_refuses_others_in_its_ow
 #[tokio::test(flavor = "multi_thread")]
 async fn the_base_host_gets_its_own_certificate_at_the_start() {
     let Some(authority) = Authority::start(&Options::default()).await else { return };
-    let running = authority
-        .run(&["http.base_url=https://app.runtime.example", "http.sites_domain=sites.pages.example"])
-        .await;
+    let settings = [
+        "http.base_url=https://app.runtime.example",
+        "http.sites_domain=sites.pages.example",
+        "outbound.allow=",
+    ];
+    let running = authority.run(&settings).await;
     let issued = authority.issued("app.runtime.example").await;
     running.stop().await;
     // A restart orders nothing.
-    let _running = authority
-        .run(&["http.base_url=https://app.runtime.example", "http.sites_domain=sites.pages.example"])
-        .await;
+    let _running = authority.run(&settings).await;
     authority.verified_domain("later.example").await;
     authority.issued("later.example").await;
     assert_eq!(authority.certificate("app.runtime.example").await.unwrap(), issued);

@@ -246,6 +246,7 @@ async fn invalid_settings_are_refused_by_name_without_repeating_passwords() {
         ("mail.from=", "mail.from"),
         ("mail.to=not an address", "mail.to"),
         ("mail.retry_schedule=[]", "mail.retry_schedule"),
+        ("http.edges=2", "http.edges"),
     ] {
         let error =
             account.run_with_smtp("smtp://us:hush@mail.example", &[set]).await.end().await.unwrap_err();

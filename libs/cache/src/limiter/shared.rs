@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use chrono::{DateTime, Utc};
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use redis::Script;
-use redis_connection::{Connection, client};
+use redis_connection::{Connection, Server, client};
 use sha2::Sha256;
 
 use super::local::Local;
@@ -35,21 +35,21 @@ pub struct Limiter {
 
 impl Limiter {
     /// Creates a limiter. Redis may be down. `pepper` is the key of the hash under which Redis stores keys; all
-    /// processes that share a limit must use the same. Must be called within a Tokio runtime. Fails only if the URL is
-    /// invalid.
-    pub fn connect(url: &str, prefix: &str, pepper: &[u8]) -> Result<Self, Error> {
-        Self::connect_with_timeout(url, prefix, pepper, DEFAULT_TIMEOUT)
+    /// processes that share a limit must use the same. Must be called within a Tokio runtime. Fails only if a setting
+    /// is invalid.
+    pub fn connect(server: impl Into<Server>, prefix: &str, pepper: &[u8]) -> Result<Self, Error> {
+        Self::connect_with_timeout(server, prefix, pepper, DEFAULT_TIMEOUT)
     }
 
     /// Like [`Limiter::connect`], but waits for Redis up to `timeout` instead of 150 ms before it counts locally.
     pub fn connect_with_timeout(
-        url: &str,
+        server: impl Into<Server>,
         prefix: &str,
         pepper: &[u8],
         timeout: Duration,
     ) -> Result<Self, Error> {
         Ok(Self {
-            connection: Connection::new(client(url)?, timeout, 0)?,
+            connection: Connection::new(client(server)?, timeout, 0)?,
             script: Arc::new(Script::new(include_str!("hit.lua"))),
             prefix: prefix.into(),
             pepper: pepper.into(),

@@ -36,6 +36,26 @@ async fn ignores_other_prefixes_and_reports_unreadable_messages_as_lag() {
     assert_eq!(with_timeout(events.next()).await, Some(BusEvent::Message(2)));
 }
 
+/// A newer release may publish a kind of message very often.
+#[tokio::test]
+async fn many_unreadable_messages_are_one_lag_a_second() {
+    let (url, prefix) = redis().await;
+    let numbers = Bus::<u32>::connect(&url, &prefix).unwrap();
+    let mut events = pin!(numbers.subscribe());
+    with_timeout(events.next()).await;
+    let started = Instant::now();
+    let texts = vec!["of another version".to_owned(); 200];
+    Bus::<String>::connect(&url, &prefix).unwrap().publish_all(&texts).await.unwrap();
+    numbers.publish(&2).await.unwrap();
+    let mut lags = 0;
+    while with_timeout(events.next()).await != Some(BusEvent::Message(2)) {
+        lags += 1;
+    }
+    assert_eq!(with_timeout(events.next()).await, Some(BusEvent::Lagged), "the rest, a second later");
+    let seconds = started.elapsed().as_secs();
+    assert!(lags >= 1 && lags <= 1 + seconds, "{lags} in {seconds} s");
+}
+
 #[tokio::test]
 async fn a_subscriber_reconnects_when_redis_returns() {
     let mut server = KillableRedis::start().await;

@@ -5,3 +5,4 @@ mod approximate_limiter;
 mod bus;
 mod limiter;
 mod support;
+mod tls;

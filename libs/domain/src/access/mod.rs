@@ -6,6 +6,7 @@ pub mod idempotency;
 mod key_id;
 pub mod keys;
 mod master_key_setting;
+pub mod peppers;
 pub mod restrictions;
 pub mod scopes;
 pub mod sessions;

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use crate::support::{Worker, command, redis, task};
 use queue::{Config, Queue, Task};
 use sandbox::test::{KillableRedis, SilentProxy, until, with_timeout};
+use secrecy::ExposeSecret as _;
 use tokio::io::AsyncBufReadExt as _;
 use tokio::sync::mpsc;
 
@@ -57,7 +58,7 @@ async fn the_job_of_a_killed_process_runs_elsewhere() {
     queue.push(vec![task("a", 1)]).await.unwrap();
     let mut child = tokio::process::Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "faults::worker_that_never_finishes", "--ignored", "--nocapture"])
-        .env("QUEUE_TEST_URL", &config.url)
+        .env("QUEUE_TEST_URL", config.server.url.expose_secret())
         .env("QUEUE_TEST_NAME", &config.name)
         .stdout(Stdio::piped())
         .kill_on_drop(true)

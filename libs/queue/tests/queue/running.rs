@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use crate::support::{Worker, keys, redis, task};
-use queue::{Config, Queue, Task};
+use queue::{Config, Queue, Task, UnreadableTask};
 use sandbox::test::{until, with_timeout};
 use tokio::sync::{Semaphore, mpsc};
 
@@ -200,5 +200,31 @@ async fn a_job_that_this_version_cannot_parse_is_dropped_and_the_next_one_runs()
     });
     assert_eq!(with_timeout(arrived.recv()).await, Some(2));
     until(async || queue.depth().await.unwrap() == 0).await;
+    worker.stop().await;
+}
+
+/// A worker of an older version beside one that knows the job.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_unreadable_job_is_handed_over_or_returns_to_the_queue() {
+    let (url, prefix) = redis().await;
+    let newer = Queue::<String>::connect(&Config::new(url.clone(), prefix.clone())).await.unwrap();
+    let (handed, mut arrived) = mpsc::unbounded_channel();
+    let refusals = Arc::new(AtomicUsize::new(2));
+    let older = Queue::<u32>::connect(&Config::new(url, prefix)).await.unwrap().on_unreadable(move |task| {
+        let is_refused =
+            refusals.fetch_update(Ordering::SeqCst, Ordering::SeqCst, |left| left.checked_sub(1)).is_ok();
+        let handed = handed.clone();
+        async move {
+            if !is_refused {
+                handed.send(task).unwrap();
+            }
+            !is_refused
+        }
+    });
+    newer.push(vec![task("a", "text".to_owned())]).await.unwrap();
+    let worker = Worker::start(&older, |_| async {});
+    let UnreadableTask { id, job, traceparent } = with_timeout(arrived.recv()).await.unwrap();
+    assert_eq!((id.as_str(), job, traceparent), ("a", "text".into(), None), "after two refusals");
+    until(async || newer.depth().await.unwrap() == 0).await;
     worker.stop().await;
 }

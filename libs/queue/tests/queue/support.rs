@@ -1,6 +1,7 @@
 //! Test helpers: a shared Redis, workers and raw commands.
 
 use queue::{Config, Queue, Task};
+use secrecy::ExposeSecret as _;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio_util::sync::CancellationToken;
@@ -58,7 +59,7 @@ pub(crate) async fn command(url: &str, words: &[&str]) -> redis::Value {
 
 /// Returns the queue's keys in Redis except the notification.
 pub(crate) async fn keys(config: &Config) -> Vec<String> {
-    let reply = command(&config.url, &["KEYS", &format!("{}:*", config.name)]).await;
+    let reply = command(config.server.url.expose_secret(), &["KEYS", &format!("{}:*", config.name)]).await;
     let keys: Vec<String> = redis::from_redis_value(reply).unwrap();
     keys.into_iter().filter(|key| !key.ends_with(":notify")).collect()
 }

@@ -4,7 +4,9 @@ mod data_dir;
 mod initialise;
 mod readiness_probe;
 
-use std::path::PathBuf;
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 use std::time::Duration;
 
@@ -12,6 +14,7 @@ use anyhow::{Context as _, Result};
 use rustix::process::Signal;
 
 use crate::account::Account;
+use crate::certificate::IssuedCertificate;
 use crate::child::Child;
 use crate::data::{Data, prepare};
 use crate::dirs::TempDir;
@@ -36,13 +39,22 @@ pub struct Options {
     pub log: Option<PathBuf>,
     /// The source of the program.
     pub source: Source,
+    /// Turns TLS on.
+    pub certificate: Option<IssuedCertificate>,
 }
 
 impl Options {
     /// Options for tests: temporary, on a free port, with enough connections for many pools.
     #[must_use]
     pub fn temporary() -> Self {
-        Self { data: Data::Temporary, port: 0, max_connections: 300, log: None, source: Source::Any }
+        Self {
+            data: Data::Temporary,
+            port: 0,
+            max_connections: 300,
+            log: None,
+            source: Source::Any,
+            certificate: None,
+        }
     }
 }
 
@@ -78,6 +90,9 @@ impl Postgres {
         initialise::remove_stale_pid_file(&data)?;
         let password = secret::read(&dir.join("password"))?;
         let log = options.log.clone().unwrap_or_else(|| dir.join("log"));
+        if let Some(issued) = &options.certificate {
+            write_certificate(&data, issued, account.as_ref())?;
+        }
 
         progress.report(Step::Starting { name: NAME });
         let (child, port) = port::start_on(options.port, async |port| {
@@ -133,6 +148,17 @@ impl Postgres {
     }
 }
 
+/// Writes the certificate and its key into the data directory. Postgres refuses a key that other users can read.
+fn write_certificate(data: &Path, issued: &IssuedCertificate, account: Option<&Account>) -> Result<()> {
+    for (name, text) in [("tls.pem", &issued.certificate), ("tls.key", &issued.key)] {
+        let path = data.join(name);
+        std::fs::write(&path, text)?;
+        std::fs::set_permissions(&path, Permissions::from_mode(0o600))?;
+        account.map_or(Ok(()), |account| account.own(&path))?;
+    }
+    Ok(())
+}
+
 /// Postgres's default, and enough for tests.
 const MIN_SHARED_MB: u64 = 128;
 /// Enough for the working set of a small installation.
@@ -156,6 +182,9 @@ fn settings(options: &Options, port: u16, temporary: bool) -> Vec<String> {
         "timezone=UTC".to_owned(),
         "log_timezone=UTC".to_owned(),
     ];
+    if options.certificate.is_some() {
+        settings.extend(["ssl=on", "ssl_cert_file=tls.pem", "ssl_key_file=tls.key"].map(str::to_owned));
+    }
     if temporary {
         // Temporary data needn't survive a crash, so nothing is flushed to disk.
         let fast = [

@@ -5,6 +5,7 @@
 
 pub(crate) mod debian;
 mod fetch;
+mod haproxy;
 mod installed;
 mod packages;
 mod program;
@@ -18,6 +19,7 @@ use crate::account::Account;
 use crate::dirs;
 use crate::progress::Progress;
 
+pub use haproxy::haproxy;
 pub(crate) use installed::{major_version, on_path};
 pub use program::{ClickHouse, Postgres, Source};
 

@@ -1,5 +1,6 @@
 //! A ClickHouse database per test.
 
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use anyhow::Context as _;
@@ -27,13 +28,14 @@ impl TestClickHouse {
             database: self.database.clone(),
             user: self.user.clone(),
             password: self.password.clone(),
+            ca_file: PathBuf::new(),
             cluster: String::new(),
         }
     }
 
     /// Returns a connection to it.
     pub fn connect(&self) -> warehouse::Warehouse {
-        warehouse::connect(&self.config())
+        must(warehouse::connect(&self.config()).context("the settings of the test's ClickHouse"))
     }
 }
 

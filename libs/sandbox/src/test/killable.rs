@@ -28,6 +28,12 @@ impl KillableRedis {
         &self.url
     }
 
+    /// Returns its port on loopback.
+    #[must_use]
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
     /// Kills it with SIGKILL and waits for its exit.
     pub async fn kill(&mut self) {
         let redis = must(self.running.take().context("it is not running"));

@@ -16,6 +16,7 @@ mod killable;
 mod program;
 mod redis;
 mod silent_proxy;
+mod tls;
 mod wait;
 
 pub use clickhouse::{TestClickHouse, clickhouse};
@@ -26,4 +27,5 @@ pub use folder::{TestFolder, folder};
 pub use killable::KillableRedis;
 pub use redis::{TestRedis, redis};
 pub use silent_proxy::SilentProxy;
+pub use tls::{TestAuthority, TlsFront};
 pub use wait::{eventually, until, with_timeout};

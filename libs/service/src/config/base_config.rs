@@ -1,12 +1,13 @@
 //! The configuration sections that every service has.
 
 use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Duration;
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 
 use super::defaults::Defaults;
-use crate::telemetry;
+use crate::{Drain, telemetry};
 
 /// The commented defaults of the sections in [`BaseConfig`]. `[listen]` is not among them: its ports differ between
 /// services, so each service's own default file has it.
@@ -43,6 +44,23 @@ pub struct Listen {
     pub https_proxy_protocol: ProxyProtocol,
     /// Address of the health, readiness and metrics endpoints.
     pub ops: SocketAddr,
+    /// How long connections are still accepted after SIGTERM.
+    #[serde(default, with = "super::duration")]
+    pub drain: Duration,
+    /// How long running requests have when connections are no longer accepted.
+    #[serde(default = "default_drain_timeout", with = "super::duration")]
+    pub drain_timeout: Duration,
+}
+
+impl Listen {
+    /// Returns how connections end on shutdown.
+    pub(crate) fn drain(&self) -> Drain {
+        Drain { period: self.drain, timeout: self.drain_timeout, keeps_socket: false }
+    }
+}
+
+fn default_drain_timeout() -> Duration {
+    Drain::default().timeout
 }
 
 /// Whether connections begin with a PROXY protocol header, which names the client of a proxy.
@@ -78,6 +96,8 @@ impl Default for Listen {
             proxy_protocol: ProxyProtocol::Off,
             https_proxy_protocol: ProxyProtocol::Off,
             ops: free,
+            drain: Duration::ZERO,
+            drain_timeout: default_drain_timeout(),
         }
     }
 }

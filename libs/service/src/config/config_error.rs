@@ -44,6 +44,40 @@ pub enum Error {
         /// The expected form.
         reason: String,
     },
+    /// A secret and the file with that secret are both set.
+    #[error("`{key}` ({key_origin}) and `{file_key}` ({file_origin}) are both set: remove one of them")]
+    Both {
+        /// The secret's full path.
+        key: String,
+        /// The file, variable or option that sets it.
+        key_origin: String,
+        /// The full path of the key that names the file.
+        file_key: String,
+        /// The file, variable or option that sets it.
+        file_origin: String,
+    },
+    /// The file of a secret can't be used. Its text is not part of the error.
+    #[error("{origin}: `{key}`: {path}: {reason}")]
+    SecretFile {
+        /// The file, variable or option that names the file.
+        origin: String,
+        /// The full path of the key that names it.
+        key: String,
+        /// The file.
+        path: String,
+        /// Why it can't be used.
+        reason: String,
+    },
+    /// Settings that would make an installation unsafe, all at once.
+    #[error("refused to start, because these settings are not safe:{}", list(problems))]
+    Insecure {
+        /// One sentence each.
+        problems: Vec<String>,
+    },
+}
+
+fn list(problems: &[String]) -> String {
+    problems.iter().map(|problem| format!("\n- {problem}")).collect()
 }
 
 fn hint(suggestion: Option<&str>) -> String {

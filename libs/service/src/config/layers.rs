@@ -41,7 +41,10 @@ pub(super) fn merge(schema: &Schema, sources: &Sources) -> Result<Merged, Error>
     if let Some(path) = &sources.file {
         let wrong = |reason: String| Error::File { path: path.clone(), reason };
         let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
-        let file: Table = toml::from_str(&text).map_err(|error| wrong(error.message().to_owned()))?;
+        let mut file: Table = toml::from_str(&text).map_err(|error| wrong(error.message().to_owned()))?;
+        if sources.skips_unknown_sections {
+            file.retain(|section, _| defaults.contains_key(section));
+        }
         let origin = path.display().to_string();
         refuse_renamed(schema, &file, &mut Vec::new(), &origin)?;
         let Merged { table, origins, .. } = &mut merged;

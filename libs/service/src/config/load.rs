@@ -6,8 +6,10 @@ use toml::Table;
 use super::base_config::BaseConfig;
 use super::config_error::Error;
 use super::defaults::Defaults;
+use super::insecure;
 use super::layers::{self, Merged};
 use super::schema::Schema;
+use super::secret_files;
 use super::sources::Sources;
 
 /// A service's settings.
@@ -27,13 +29,19 @@ pub struct Loaded<C> {
 /// and the struct can't drift apart. [`BASE_DEFAULTS`](super::BASE_DEFAULTS) adds `[telemetry]`.
 ///
 /// # Errors
-/// Names the wrong key and its source. The old name of a renamed key is an error that names the new one.
+/// Names the wrong key and its source. The old name of a renamed key is an error that names the new one. Example values of
+/// secrets and unsafe combinations are one error that names all of them.
 pub fn load<C: DeserializeOwned>(
     defaults: impl Into<Defaults>,
     sources: &Sources,
 ) -> Result<Loaded<C>, Error> {
     let schema = Schema::new(defaults.into())?;
     let mut merged = layers::merge(&schema, sources)?;
+    let settings_warnings = secret_files::read(&schema.table, &mut merged)?;
+    let problems = insecure::problems(&schema.table, &merged);
+    if !problems.is_empty() {
+        return Err(Error::Insecure { problems });
+    }
     let mut base = Table::new();
     for section in ["listen", "telemetry"] {
         if let Some(value) = merged.table.remove(section) {
@@ -41,7 +49,9 @@ pub fn load<C: DeserializeOwned>(
         }
     }
     let own = std::mem::take(&mut merged.table);
-    Ok(Loaded { config: read(own, &merged)?, base: read(base, &merged)?, unused: merged.unused })
+    let mut base: BaseConfig = read(base, &merged)?;
+    base.telemetry.settings_warnings = settings_warnings;
+    Ok(Loaded { config: read(own, &merged)?, base, unused: merged.unused })
 }
 
 fn read<T: DeserializeOwned>(table: Table, merged: &Merged) -> Result<T, Error> {

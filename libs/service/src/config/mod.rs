@@ -5,14 +5,19 @@
 //! An environment variable `WEBRUNTIME_<SECTION>__<KEY>` and `--set section.key=value` name the same setting. All four
 //! services can share one list of them: a service ignores an entry for a section it doesn't have and reports it in
 //! [`Loaded::unused`], but rejects an unknown key in a section it has.
+//!
+//! A key `X_file` beside a secret `X` names a file with its value. Beyond localhost, example values of secrets and unsafe
+//! combinations are rejected.
 
 mod base_config;
 mod config_error;
 mod defaults;
 pub mod duration;
+mod insecure;
 mod layers;
 mod load;
 mod schema;
+mod secret_files;
 mod sources;
 mod typed;
 

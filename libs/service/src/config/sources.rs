@@ -17,6 +17,9 @@ pub struct Sources {
     pub environment: Vec<(String, String)>,
     /// `section.key=value` entries, the strongest source.
     pub set: Vec<String>,
+    /// Ignores sections of the file that the program doesn't have, as those of the other sources. For programs that take the
+    /// settings file of another one.
+    pub skips_unknown_sections: bool,
 }
 
 impl Sources {
@@ -26,6 +29,6 @@ impl Sources {
     pub fn from_process(file: Option<PathBuf>, set: Vec<String>) -> Self {
         let environment = std::env::vars()
             .filter(|(name, _)| name.starts_with(ENVIRONMENT_PREFIX) || name == OTLP_VARIABLE);
-        Self { file, environment: environment.collect(), set }
+        Self { file, environment: environment.collect(), set, skips_unknown_sections: false }
     }
 }

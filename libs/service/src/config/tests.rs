@@ -191,6 +191,16 @@ fn ignores_and_reports_a_section_of_another_service() {
 }
 
 #[test]
+fn a_program_may_take_the_file_of_another_one() {
+    let text = "[segments]\ndir = '/tmp'\n[trial]\nenabled = false\n";
+    assert!(load_error(&file(text)).contains("unknown key `segments`"));
+    let sources = Sources { skips_unknown_sections: true, ..file(text) };
+    assert!(!load::<Config>(DEFAULTS, &sources).unwrap().config.trial.enabled);
+    let sources = Sources { skips_unknown_sections: true, ..file("[trial]\nenable = false\n") };
+    assert!(load_error(&sources).contains("unknown key `trial.enable`"));
+}
+
+#[test]
 fn rejects_a_wrong_value_by_key_without_repeating_the_value() {
     let text = load_error(&environment(&[("WEBRUNTIME_POSTGRES__MAX_CONNECTIONS", "hunter2")]));
     assert_eq!(

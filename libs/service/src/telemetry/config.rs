@@ -17,6 +17,9 @@ pub struct Config {
     /// The interval between metric exports.
     #[serde(with = "crate::config::duration")]
     pub otlp_metrics_interval: Duration,
+    /// Warnings about the settings, to be logged: they are read before there is a log.
+    #[serde(skip)]
+    pub settings_warnings: Vec<String>,
 }
 
 /// The format of log lines.

@@ -35,12 +35,20 @@ pub fn init(config: &Config, service_name: &str) -> anyhow::Result<Guard> {
     let subscriber = tracing_subscriber::registry().with(lines.with_filter(filter.and(repeated)));
     if config.otlp_endpoint.is_empty() {
         let _already_initialized = subscriber.try_init();
+        log_warnings(config);
         return Ok(Guard { providers: None });
     }
     crate::tls::install();
     let providers = Providers::connect(config, service_name)?;
     set_tracing(subscriber.with(providers.spans()).with(providers.logs()).try_init().is_ok());
+    log_warnings(config);
     Ok(Guard { providers: Some(providers) })
+}
+
+fn log_warnings(config: &Config) {
+    for warning in &config.settings_warnings {
+        tracing::warn!("{warning}");
+    }
 }
 
 fn write_field(writer: &mut Writer<'_>, field: &Field, value: &dyn std::fmt::Debug) -> std::fmt::Result {

@@ -19,8 +19,8 @@ use crate::{Conn, Error};
 #[derive(Debug, Clone)]
 pub struct Caller {
     pub credential: Credential,
-    /// The stored digest of the secret: the HMAC of a key or the hash of a session token.
-    pub fingerprint: [u8; 32],
+    /// Every digest under which the secret may be stored: the HMACs of a key by all peppers, or the hash of a session token.
+    pub fingerprints: Vec<[u8; 32]>,
     /// The account that owns the resources it may access.
     pub account: Account,
     pub scopes: ScopeSet,
@@ -40,6 +40,8 @@ pub enum Credential {
         expires_at: Option<DateTime<Utc>>,
         /// To the minute.
         last_used_at: Option<DateTime<Utc>>,
+        /// The one of its fingerprints that was stored when the key was found.
+        stored: [u8; 32],
     },
     /// The session of a browser.
     Session {
@@ -142,16 +144,17 @@ macro_rules! read_account {
     };
 }
 
-/// Returns the caller of a key, or `None` if the key is unknown or revoked.
+/// Returns the caller of a key, or `None` if the key is unknown or revoked. `fingerprints` are those of this key by each
+/// pepper.
 ///
 /// Takes no account, because the key determines it.
 pub async fn find_by_key(
     conn: &mut Conn,
-    fingerprint: &[u8; 32],
+    fingerprints: &[[u8; 32]],
     now: DateTime<Utc>,
 ) -> Result<Option<Caller>, Error> {
     let row = query!(
-        r#"select k.id as key_id, k.scopes, k.folder_id,
+        r#"select k.id as key_id, k.fingerprint, k.scopes, k.folder_id,
                   k.resource_ids as "resource_ids: Json<BTreeMap<String, BTreeSet<Uuid>>>",
                   k.expires_at, k.last_used_at,
                   a.id, a.plan, a.name, a.timezone, a.claim_deadline, a.claimed_at, a.suspended_at, a.created_at,
@@ -165,19 +168,22 @@ pub async fn find_by_key(
            left join monthly_usage m on m.account_id = a.id and m.month = $2
            left join identity_accounts own on own.account_id = a.id
            left join identities i on i.id = own.identity_id
-           where k.fingerprint = $1 and k.revoked_at is null"#,
-        fingerprint,
+           where k.fingerprint = any($1) and k.revoked_at is null"#,
+        fingerprints as _,
         month_of(now),
     )
     .fetch_optional(conn)
     .await?;
     let Some(row) = row else { return Ok(None) };
+    // One of those that were looked for, so it has their length.
+    let stored = row.fingerprint.as_slice().try_into().unwrap_or_default();
     let (id, expires_at, last_used_at) = (row.key_id, row.expires_at, row.last_used_at);
     let scopes = read_scopes(&row.scopes)?;
     let restrictions = read_restrictions(row.folder_id, row.resource_ids.0)?;
     let (account, usage, monthly_usage) = read_account!(row);
-    let (credential, fingerprint) = (Credential::Key { id, expires_at, last_used_at }, *fingerprint);
-    Ok(Some(Caller { credential, fingerprint, account, scopes, restrictions, usage, monthly_usage }))
+    let credential = Credential::Key { id, expires_at, last_used_at, stored };
+    let fingerprints = fingerprints.to_vec();
+    Ok(Some(Caller { credential, fingerprints, account, scopes, restrictions, usage, monthly_usage }))
 }
 
 /// Returns the caller of a session, with full permissions on its account. `None` if the session has ended or has no
@@ -214,16 +220,18 @@ pub async fn find_by_session(
         ends_at: row.ends_at,
     };
     let (account, usage, monthly_usage) = read_account!(row);
-    let (scopes, restrictions, fingerprint) = (ScopeSet::FULL, Restrictions::default(), *token_hash);
-    Ok(Some(Caller { credential, fingerprint, account, scopes, restrictions, usage, monthly_usage }))
+    let (scopes, restrictions, fingerprints) = (ScopeSet::FULL, Restrictions::default(), vec![*token_hash]);
+    Ok(Some(Caller { credential, fingerprints, account, scopes, restrictions, usage, monthly_usage }))
 }
 
 /// Returns whether a caller that was found earlier would still be accepted with the same credential for the same
 /// account.
 pub async fn is_current(conn: &mut Conn, caller: &Caller, now: DateTime<Utc>) -> Result<bool, Error> {
-    let found = match caller.credential {
-        Credential::Key { .. } => find_by_key(conn, &caller.fingerprint, now).await?,
-        Credential::Session { .. } => find_by_session(conn, &caller.fingerprint, now).await?,
+    let found = match (caller.credential, caller.fingerprints.as_slice()) {
+        // Another replica may have stored it under another pepper meanwhile.
+        (Credential::Key { .. }, fingerprints) => find_by_key(conn, fingerprints, now).await?,
+        (Credential::Session { .. }, [token_hash, ..]) => find_by_session(conn, token_hash, now).await?,
+        (Credential::Session { .. }, []) => None,
     };
     Ok(found
         .is_some_and(|found| found.account.id == caller.account.id && found.account.suspended_at.is_none()))

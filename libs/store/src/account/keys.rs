@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, Utc};
 use domain::Cursor;
+use domain::keys::{self, KeyKind};
+use domain::peppers::Peppers;
 use domain::restrictions::Restrictions;
 use domain::scopes::ScopeSet;
 use sqlx::types::Json;
@@ -34,8 +36,21 @@ pub struct NewKey {
 pub struct Secret {
     /// HMAC of the key.
     pub fingerprint: [u8; 32],
+    /// The id of the pepper of the HMAC.
+    pub pepper_id: String,
     /// The public part of the key.
     pub shown_prefix: String,
+}
+
+impl Secret {
+    /// Returns the stored form of a new key, under the first pepper.
+    pub fn new(peppers: &Peppers, kind: KeyKind, key: &str) -> Self {
+        Self {
+            fingerprint: peppers.fingerprint(key),
+            pepper_id: peppers.first_id().to_owned(),
+            shown_prefix: keys::shown_prefix(kind, key),
+        }
+    }
 }
 
 /// A key as its owner sees it.
@@ -93,8 +108,8 @@ pub async fn insert_key(conn: &mut Conn, account_id: Uuid, key: &NewKey) -> Resu
         key.restrictions.ids.iter().map(|(resource, ids)| (resource.as_str(), ids)).collect();
     query!(
         "insert into api_keys (id, account_id, fingerprint, shown_prefix, label, scopes, folder_id, resource_ids,
-                               expires_at, parent_id, created_at)
-         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)",
+                               expires_at, parent_id, created_at, pepper_id)
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)",
         key.id,
         account_id,
         &key.secret.fingerprint,
@@ -106,6 +121,7 @@ pub async fn insert_key(conn: &mut Conn, account_id: Uuid, key: &NewKey) -> Resu
         key.expires_at,
         key.parent_id,
         key.created_at,
+        key.secret.pepper_id,
     )
     .execute(conn)
     .await?;
@@ -196,7 +212,7 @@ pub async fn update_secret(
     now: DateTime<Utc>,
 ) -> Result<(), Error> {
     query!(
-        "update api_keys set fingerprint = $4, shown_prefix = $5, rotated_at = $6
+        "update api_keys set fingerprint = $4, shown_prefix = $5, rotated_at = $6, pepper_id = $7
          where account_id = $1 and id = $2 and fingerprint = $3 and revoked_at is null",
         account_id,
         key.id,
@@ -204,6 +220,7 @@ pub async fn update_secret(
         &secret.fingerprint,
         secret.shown_prefix,
         now,
+        secret.pepper_id,
     )
     .execute(conn)
     .await?;
@@ -255,13 +272,24 @@ pub async fn revoke_keys_of_folder(
     Ok(revoked.into_iter().map(|row| row.fingerprint).collect())
 }
 
-/// Records the use of a key, at most once a minute.
-pub async fn update_last_used(conn: &mut Conn, key_id: Uuid, now: DateTime<Utc>) -> Result<(), Error> {
+/// Records the use of a key, at most once a minute, and stores it under the first pepper. `stored` is the fingerprint under
+/// which it was found: a secret that was rotated meanwhile stays as it is.
+pub async fn update_used(
+    conn: &mut Conn,
+    key_id: Uuid,
+    stored: &[u8; 32],
+    secret: &Secret,
+    now: DateTime<Utc>,
+) -> Result<(), Error> {
     query!(
-        "update api_keys set last_used_at = $2
-         where id = $1 and (last_used_at is null or last_used_at < $2::timestamptz - interval '1 minute')",
+        "update api_keys set last_used_at = $3, fingerprint = $4, pepper_id = $5
+         where id = $1 and fingerprint = $2
+           and (last_used_at is null or last_used_at < $3::timestamptz - interval '1 minute')",
         key_id,
+        stored,
         now,
+        &secret.fingerprint,
+        secret.pepper_id,
     )
     .execute(conn)
     .await?;

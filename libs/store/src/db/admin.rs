@@ -3,6 +3,7 @@
 use sqlx::{ConnectOptions as _, Connection as _};
 
 use super::conn::acquire;
+use super::migrations::MIGRATOR;
 use super::pool::Db;
 use crate::Error;
 
@@ -16,7 +17,7 @@ pub async fn migrate(db: &Db) -> Result<(), Error> {
         ["lock_timeout", "statement_timeout", "idle_in_transaction_session_timeout"].map(|name| (name, "0"));
     let options = db.pool().connect_options().as_ref().clone().options(unlimited);
     let mut conn = options.connect().await?;
-    sqlx::migrate!("../../migrations/postgres").run(&mut conn).await?;
+    MIGRATOR.run(&mut conn).await?;
     conn.close().await?;
     Ok(())
 }

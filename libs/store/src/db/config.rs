@@ -1,7 +1,10 @@
 //! Section `[store]` of a service's configuration.
 
+use std::fmt;
+use std::path::PathBuf;
 use std::time::Duration;
 
+use secrecy::SecretString;
 use serde::{Deserialize, Deserializer, de::Error as _};
 
 /// Bounds of [`Config::new`].
@@ -10,11 +13,15 @@ const DEFAULT_TIMEOUT: Duration = Duration::from_secs(60);
 const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Section `[store]` of a service's configuration.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
     /// `postgres://user:password@host:port/database`.
     pub url: String,
+    /// Replaces the URL's password unless it is empty.
+    pub password: SecretString,
+    /// Roots in PEM that the server's certificate must lead to; empty if the URL's `sslmode` decides.
+    pub ca_file: PathBuf,
     /// Maximum open connections of this service.
     pub max_connections: u32,
     /// How long a statement waits for a lock.
@@ -36,12 +43,28 @@ impl Config {
     pub fn new(url: impl Into<String>, max_connections: u32) -> Self {
         Self {
             url: url.into(),
+            password: SecretString::default(),
+            ca_file: PathBuf::new(),
             max_connections,
             lock_timeout: DEFAULT_TIMEOUT,
             statement_timeout: DEFAULT_TIMEOUT,
             idle_in_transaction_timeout: DEFAULT_TIMEOUT,
             acquire_timeout: ACQUIRE_TIMEOUT,
         }
+    }
+}
+
+/// Omits the URL, which may contain a password.
+impl fmt::Debug for Config {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Config")
+            .field("ca_file", &self.ca_file)
+            .field("max_connections", &self.max_connections)
+            .field("lock_timeout", &self.lock_timeout)
+            .field("statement_timeout", &self.statement_timeout)
+            .field("idle_in_transaction_timeout", &self.idle_in_transaction_timeout)
+            .field("acquire_timeout", &self.acquire_timeout)
+            .finish_non_exhaustive()
     }
 }
 

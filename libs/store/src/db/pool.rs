@@ -3,8 +3,9 @@
 use std::ops::Deref;
 use std::time::Duration;
 
+use secrecy::ExposeSecret as _;
 use sqlx::Connection as _;
-use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
+use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions, PgSslMode};
 use tokio::time::timeout;
 
 use super::config::Config;
@@ -133,6 +134,28 @@ fn open(config: &Config, pool: PgPoolOptions, options: &[(&str, &str)], pings: b
     Ok(Db { pool, statement_timeout: config.statement_timeout, last_timeout })
 }
 
+fn with_password(config: &Config, options: PgConnectOptions) -> PgConnectOptions {
+    match config.password.expose_secret() {
+        "" => options,
+        password => options.password(password),
+    }
+}
+
+/// Requires TLS if `ca_file` is set, with the host name that the URL has. sqlx reads the file for each connection, so it may
+/// be replaced; it accepts public roots as well, and would ignore a file without any certificate.
+fn with_tls(config: &Config, options: PgConnectOptions) -> Result<PgConnectOptions, Error> {
+    let file = &config.ca_file;
+    if file.as_os_str().is_empty() {
+        return Ok(options);
+    }
+    let wrong = |reason: String| Error::Setting(format!("store.ca_file: {}: {reason}", file.display()));
+    let roots = std::fs::read_to_string(file).map_err(|error| wrong(error.to_string()))?;
+    if !roots.contains("-----BEGIN CERTIFICATE-----") {
+        return Err(wrong("it has no certificate in PEM".to_owned()));
+    }
+    Ok(options.ssl_mode(PgSslMode::VerifyFull).ssl_root_cert(file))
+}
+
 /// JIT compilation is off: no statement here runs long enough to benefit, and when the planner overestimates a row
 /// count, compiling costs thirty times the execution.
 fn connect_options(config: &Config) -> Result<PgConnectOptions, Error> {
@@ -141,6 +164,6 @@ fn connect_options(config: &Config) -> Result<PgConnectOptions, Error> {
         ("statement_timeout", config.statement_timeout),
         ("idle_in_transaction_session_timeout", config.idle_in_transaction_timeout),
     ];
-    let options = config.url.parse::<PgConnectOptions>()?.options([("jit", "off")]);
+    let options = with_tls(config, with_password(config, config.url.parse()?))?.options([("jit", "off")]);
     Ok(options.options(SESSION_OPTIONS).options(timeouts.map(|(name, time)| (name, time.as_millis()))))
 }

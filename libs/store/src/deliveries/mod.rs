@@ -8,6 +8,7 @@ mod events;
 mod log;
 mod manual_retry;
 mod messages;
+mod operator_retry;
 
 pub use claims::{Attempt, ClaimLimit, Lease, claim, list_due, release_attempts};
 pub use completions::{AttemptOutcome, complete_attempts};
@@ -16,3 +17,4 @@ pub use events::{Event, insert_deliveries, lock_listeners};
 pub use log::{Delivery, DeliveryFilter, find_delivery, list_deliveries};
 pub use manual_retry::{cancel_pending, insert_ping, retry_delivery, retry_failed};
 pub use messages::{Message, MessageOutcome, insert_message};
+pub use operator_retry::{FailedDeliveries, FailedFilter, count_failed, retry_all_failed};

@@ -3,11 +3,13 @@
 use std::collections::BTreeSet;
 
 use chrono::{DateTime, Utc};
+use domain::plans::Plan;
 use sqlx::{query, query_as, query_scalar};
 use uuid::Uuid;
 
 use crate::list_filter::list_rows;
 use crate::subdomains::insert_subdomain;
+use crate::usage::{self, Counter};
 use crate::{Conn, Error, ListFilter};
 
 /// How many suggested names are tried.
@@ -83,6 +85,19 @@ pub async fn reserve_name(
         query!("delete from former_names where name = $1", name).execute(conn).await?;
     }
     Ok(!taken)
+}
+
+/// Inserts the first subdomain of a new account under a suggested name, and returns the name. Returns `None` if several
+/// suggestions in a row were taken.
+pub async fn insert_first(
+    conn: &mut Conn,
+    account_id: Uuid,
+    id: Uuid,
+    now: DateTime<Utc>,
+    suggest: impl Fn() -> String,
+) -> Result<Option<String>, Error> {
+    usage::reserve(conn, account_id, Counter::Subdomains, Plan::Free.limits().subdomains).await?;
+    insert_suggested(conn, account_id, id, now, suggest).await
 }
 
 /// Inserts a subdomain under the first suggested name that is free and returns the name, or `None` after several

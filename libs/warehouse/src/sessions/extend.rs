@@ -172,8 +172,10 @@ mod tests {
             database: clickhouse.database.clone(),
             user: clickhouse.user.clone(),
             password: clickhouse.password.clone(),
+            ca_file: std::path::PathBuf::new(),
             cluster: String::new(),
         })
+        .unwrap()
     }
 
     /// Stores an event and extends its visitor's visits in memory, as a collector does that has not written them yet.

@@ -1,0 +1,102 @@
+//! `migrate`: from nothing, again, twice at once, on a newer schema, and beside databases that are starting.
+
+use std::io::{BufRead as _, BufReader};
+
+use tokio::io::copy_bidirectional;
+use tokio::net::{TcpListener, TcpStream};
+
+use crate::installation::{Installation, wait};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_empty_installation_is_planned_and_migrated_and_a_second_run_changes_nothing() {
+    let installation = Installation::empty().await;
+    let plan = installation.ok(&["migrate", "--plan"]);
+    assert!(plan.contains("0001_accounts") && plan.contains("0001_events"), "{plan}");
+    let (_, json) = installation.json(&["migrate", "--plan", "--json"]);
+    let pending = json["postgres"].as_array().unwrap().len();
+    assert!(pending > 50, "{json}");
+    assert_eq!(installation.ok(&["migrate", "--plan"]), plan, "a plan changes nothing");
+
+    let done = installation.ok(&["migrate"]);
+    assert!(done.starts_with(&format!("Applied {pending} migrations of Postgres and 4 of")), "{done}");
+    assert!(installation.ok(&["migrate", "--plan"]).contains("No migration is pending"));
+    assert_eq!(installation.ok(&["migrate"]), "No migration was pending.\n");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_that_was_stopped_is_continued_and_heavy_statements_are_named() {
+    let installation = Installation::new().await;
+    let undo = "drop table operator_actions; delete from _sqlx_migrations where version = 189";
+    installation.execute(undo).await;
+    let plan = installation.ok(&["migrate", "--plan"]);
+    assert!(plan.starts_with("Postgres: 1 pending\n  0189_operator_actions\n"), "{plan}");
+    assert!(plan.contains("None takes long") && !plan.contains("ClickHouse:"), "{plan}");
+    let done = installation.ok(&["migrate"]);
+    assert!(done.starts_with("Applied 1 migrations of Postgres and 0 of"), "{done}");
+
+    let (_, json) = Installation::empty().await.json(&["migrate", "--plan", "--json"]);
+    let heavy = json["postgres"].as_array().unwrap().iter().flat_map(|one| one["heavy"].as_array().unwrap());
+    let heavy: Vec<&str> = heavy.map(|line| line.as_str().unwrap()).collect();
+    assert!(heavy.contains(&"delete from forms: changes its rows") || heavy.len() > 10, "{heavy:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_runs_at_once_are_safe() {
+    let installation = Installation::empty().await;
+    let both = [installation.start(&["migrate"]), installation.start(&["migrate"])].map(wait);
+    assert!(both.iter().all(|ended| ended.code == 0), "{both:?}");
+    let idle = both.iter().filter(|ended| ended.stdout.contains("No migration was pending")).count();
+    assert_eq!(idle, 1, "one works, and the other finds nothing to do: {both:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_newer_schema_is_not_touched() {
+    let installation = Installation::new().await;
+    let newer = "insert into _sqlx_migrations (version, description, success, checksum, execution_time)
+                 values (9999, 'of tomorrow', true, '', 0)";
+    installation.execute(newer).await;
+    let error = installation.error(&["migrate"]);
+    assert!(error.contains("a newer release has migrated") && error.contains("Postgres 9999"), "{error}");
+    assert!(installation.ok(&["migrate", "--plan"]).contains("A newer release has migrated"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_job_waits_for_databases_that_are_starting() {
+    let mut installation = Installation::empty().await;
+    let reserved = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = reserved.local_addr().unwrap();
+    drop(reserved);
+    let (user, rest) = installation.database.url.rsplit_once('@').unwrap();
+    let (server, name) = rest.split_once('/').unwrap();
+    let server = server.to_owned();
+    installation.set.push(format!("store.url={user}@{address}/{name}"));
+
+    let error = installation.error(&["migrate"]);
+    assert!(error.contains("connecting to Postgres"), "{error}");
+    let error = installation.error(&["migrate", "--wait", "1s"]);
+    assert!(error.contains("no connection within 1s: Postgres:") && error.contains("refused"), "{error}");
+
+    let mut started = installation.start(&["migrate", "--wait", "60s"]);
+    let mut first = String::new();
+    let mut stderr = BufReader::new(started.stderr.take().unwrap());
+    stderr.read_line(&mut first).unwrap();
+    assert!(first.starts_with("waiting for Postgres"), "{first}");
+    let listener = TcpListener::bind(address).await.unwrap();
+    tokio::spawn(async move {
+        while let Ok((mut client, _)) = listener.accept().await {
+            let mut server = TcpStream::connect(&server).await.unwrap();
+            tokio::spawn(async move { copy_bidirectional(&mut client, &mut server).await });
+        }
+    });
+    started.stderr = Some(stderr.into_inner());
+    let ended = wait(started);
+    assert!(ended.code == 0 && ended.stdout.starts_with("Applied "), "{ended:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_failure_that_waiting_does_not_cure_ends_the_wait() {
+    let mut installation = Installation::new().await;
+    installation.set.push(format!("store.url={}_missing", installation.database.url));
+    let error = installation.error(&["migrate", "--wait", "60s"]);
+    assert!(error.contains("connecting to Postgres") && error.contains("does not exist"), "{error}");
+}

@@ -1,0 +1,142 @@
+//! Requests at a fixed rate while a test restarts services. Each is sent on time, whether or not earlier ones are answered.
+
+use std::collections::BTreeMap;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::anyhow;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use crate::TIMEOUT;
+
+/// Sends the request with this number. An error is a failed request.
+type SendRequest = Arc<dyn Fn(u64) -> Pin<Box<dyn Future<Output = anyhow::Result<()>> + Send>> + Send + Sync>;
+
+/// One kind of request.
+#[derive(Clone)]
+pub struct Rate {
+    name: &'static str,
+    per_second: u32,
+    send: SendRequest,
+}
+
+impl Rate {
+    /// Requests of one kind: `send` gets their numbers from 0.
+    pub fn new<F>(
+        name: &'static str,
+        per_second: u32,
+        send: impl Fn(u64) -> F + Send + Sync + 'static,
+    ) -> Self
+    where
+        F: Future<Output = anyhow::Result<()>> + Send + 'static,
+    {
+        Self { name, per_second, send: Arc::new(move |number| Box::pin(send(number))) }
+    }
+}
+
+/// A failed request.
+#[derive(Debug, Clone)]
+pub struct Failure {
+    pub name: &'static str,
+    /// When it was sent, after the start of the load.
+    pub sent_after: Duration,
+    pub error: String,
+    /// Whether no connection could be opened.
+    pub is_refused: bool,
+}
+
+/// What became of the requests.
+#[derive(Debug, Clone, Default)]
+pub struct Outcome {
+    /// The number of requests of each kind.
+    pub sent: BTreeMap<&'static str, u64>,
+    pub failures: Vec<Failure>,
+    /// The longest time that one took.
+    pub longest: Duration,
+}
+
+impl Outcome {
+    /// The number of all requests.
+    pub fn total(&self) -> u64 {
+        self.sent.values().sum()
+    }
+
+    /// Fails if a request did.
+    pub fn ensure_no_failure(&self) -> anyhow::Result<()> {
+        let (count, total) = (self.failures.len(), self.total());
+        anyhow::ensure!(count == 0, "{count} of {total} requests failed; {:#?}", self.first_failures());
+        Ok(())
+    }
+
+    fn first_failures(&self) -> &[Failure] {
+        &self.failures[..self.failures.len().min(10)]
+    }
+}
+
+/// A running load.
+pub struct Load {
+    stop: watch::Sender<bool>,
+    kinds: JoinSet<Outcome>,
+}
+
+impl Load {
+    /// Starts to send.
+    pub fn start(kinds: Vec<Rate>) -> Self {
+        let (stop, stopped) = watch::channel(false);
+        let began = Instant::now();
+        let kinds = kinds.into_iter().map(|kind| send_at_rate(kind, began, stopped.clone())).collect();
+        Self { stop, kinds }
+    }
+
+    /// Stops, waits for the requests that are on their way, and returns what became of all.
+    pub async fn stop(self) -> Outcome {
+        let _stopped = self.stop.send(true);
+        let mut all = Outcome::default();
+        for kind in self.kinds.join_all().await {
+            all.sent.extend(kind.sent);
+            all.failures.extend(kind.failures);
+            all.longest = all.longest.max(kind.longest);
+        }
+        all.failures.sort_by_key(|failure| failure.sent_after);
+        all
+    }
+}
+
+async fn send_at_rate(kind: Rate, began: Instant, mut stopped: watch::Receiver<bool>) -> Outcome {
+    let mut ticks = tokio::time::interval(Duration::from_secs(1) / kind.per_second);
+    ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
+    let mut requests = JoinSet::new();
+    let mut number = 0;
+    loop {
+        tokio::select! {
+            _ = ticks.tick() => {}
+            _ = stopped.wait_for(|stopped| *stopped) => break,
+        }
+        let request = (kind.send)(number);
+        number += 1;
+        requests.spawn(async move {
+            let sent = Instant::now();
+            let answered = tokio::time::timeout(TIMEOUT, request).await;
+            (
+                sent - began,
+                answered.unwrap_or_else(|_| Err(anyhow!("no answer after a minute"))),
+                sent.elapsed(),
+            )
+        });
+    }
+    let mut outcome = Outcome { sent: BTreeMap::from([(kind.name, number)]), ..Outcome::default() };
+    for (sent_after, result, took) in requests.join_all().await {
+        outcome.longest = outcome.longest.max(took);
+        if let Err(error) = result {
+            let is_refused = error.chain().any(|cause| {
+                let refused = std::io::ErrorKind::ConnectionRefused;
+                cause.downcast_ref::<std::io::Error>().is_some_and(|error| error.kind() == refused)
+            });
+            let error = format!("{error:#}");
+            outcome.failures.push(Failure { name: kind.name, sent_after, error, is_refused });
+        }
+    }
+    outcome
+}
