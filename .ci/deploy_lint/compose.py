@@ -1,0 +1,123 @@
+"""Rules for the Compose files as `docker compose config` resolves them, and for the text of compose.yml itself."""
+
+import re
+
+from . import settings
+from .kubernetes import RESERVE_SECONDS, image_is_exact
+
+# The services that visitors reach. All others are on internal networks or publish nothing.
+ENTRIES = re.compile(r"edge(-\d+)?|haproxy")
+OWN_IMAGE = re.compile(r"(?:^|/)web-runtime/(edge-server|control-plane|collector|job-runner|webruntime):")
+STORES = {"postgres", "redis", "clickhouse", "seaweedfs"}
+SECRET_NAME = re.compile(r"PASSWORD|SECRET|TOKEN|PEPPER|MASTER_KEY|PRIVATE_KEY")
+# Images of Postgres since 18 lose everything that is mounted deeper, when the container is made anew.
+POSTGRES_FOLDER = "/var/lib/postgresql"
+
+
+def text_problems(text):
+    """What is wrong with the source: what the resolved form does not show."""
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.lstrip().startswith("#"):
+            continue
+        if match := re.search(r"^\s*image:\s*(\S+)", line):
+            if not re.search(r"\$\{\w+(:\?[^}]*)?\}", match[1]):
+                yield f"line {number}: the version of an image stands in .env"
+        for name, default in re.findall(r"\$\{(\w+):?-([^}]*)\}", line):
+            if SECRET_NAME.search(name) and default:
+                yield f"line {number}: {name} has a default, and example secrets go live"
+
+
+def problems(config, opens_ports=False):
+    """What is wrong with a resolved configuration. `opens_ports` says that loopback ports of other services are intended."""
+    networks = config.get("networks", {})
+    services = config["services"]
+    for name, service in sorted(services.items()):
+        checks = [*_any(service), *_network(name, service, networks, opens_ports)]
+        own = OWN_IMAGE.search(service["image"])
+        if own:
+            checks += _own(own[1], service, services)
+        yield from (f"{name}: {problem}" for problem in checks)
+    if "postgres" in services:
+        targets = {volume["target"] for volume in services["postgres"].get("volumes", []) if volume["type"] == "volume"}
+        if targets != {POSTGRES_FOLDER}:
+            yield f"postgres: its volume belongs at {POSTGRES_FOLDER}"
+
+
+def _is_job(service):
+    return service.get("restart") in ("no", "on-failure")
+
+
+def _any(service):
+    if not image_is_exact(service["image"]):
+        yield f"the image {service['image']} names no version"
+    if not service.get("mem_limit") and not service.get("deploy", {}).get("resources", {}).get("limits", {}).get("memory"):
+        yield "has no limit of memory"
+    if service.get("restart") not in ("no", "on-failure", "always", "unless-stopped"):
+        yield "has no restart policy"
+    check = service.get("healthcheck", {})
+    if not _is_job(service):
+        if not check.get("test") or check.get("disable"):
+            yield "has no health check"
+        elif settings.seconds(check.get("start_period", "0s")) < 20:
+            yield "its health check has a start period of less than 20 s"
+        if any("localhost" in part for part in check.get("test", [])):
+            yield "its health check names localhost, which may be an IPv6 address: 127.0.0.1"
+    if "no-new-privileges:true" not in service.get("security_opt", []) or service.get("privileged"):
+        yield "can gain privileges"
+    for variable, value in (service.get("environment") or {}).items():
+        if SECRET_NAME.search(variable) and not variable.endswith("_FILE") and value:
+            yield f"{variable} holds a secret in the environment: use a file"
+    for volume in service.get("volumes", []):
+        if volume["type"] == "volume" and not volume.get("source"):
+            yield f"the volume at {volume['target']} has no name, so its data is lost with the container"
+
+
+def _network(name, service, networks, opens_ports):
+    for port in service.get("ports", []):
+        local = port.get("host_ip") in ("127.0.0.1", "::1")
+        if not ENTRIES.fullmatch(name) and not (opens_ports and local):
+            yield f"publishes port {port['published']}, past the firewall of the host"
+    if service.get("network_mode") == "host":
+        yield "uses the network of the host"
+    outside = [network for network in service.get("networks", {}) if not networks.get(network, {}).get("internal")]
+    if name in STORES and outside and not opens_ports:
+        yield f"a store is on the network {outside[0]}, which has a route out"
+
+
+def _own(program, service, services):
+    """Rules for the images that are built here."""
+    if service.get("cap_drop") != ["ALL"] or service.get("cap_add"):
+        yield "has capabilities"
+    if service.get("read_only") is not True:
+        yield "can write to its root file system"
+    if str(service.get("user", "")).split(":")[0] in ("0", "root"):
+        yield "runs as root"
+    environment = {name: value or "" for name, value in (service.get("environment") or {}).items()}
+    values, wrong = settings.merged(program, {}, environment)
+    yield from wrong
+    targets = (secret.get("target") or secret["source"] for secret in service.get("secrets", []))
+    files = {target if target.startswith("/") else f"/run/secrets/{target}" for target in targets}
+    named = set(settings.secret_files(values).values())
+    yield from (f"{path} is a setting and no secret of the service" for path in sorted(named - files))
+    yield from (f"{path} is a secret that no setting reads" for path in sorted(files - named))
+    if program == "webruntime":
+        return
+    least = settings.drain_seconds(values) + RESERVE_SECONDS
+    if settings.seconds(service.get("stop_grace_period", "10s")) < least:
+        yield f"its grace period is too short: listen.drain, listen.drain_timeout and {RESERVE_SECONDS} are {least:.0f} s"
+    for setting in ("main", "ops"):
+        if values["listen"][setting].startswith(("127.", "[::1]")):
+            yield f"listen.{setting} is reachable from within the container only"
+    edges = [other for other in services if re.fullmatch(r"edge(-\d+)?", other)]
+    if values.get("http", {}).get("edges", len(edges)) != len(edges):
+        yield f"http.edges is {values['http']['edges']}, and there are {len(edges)}"
+    names = {alias for other in services.values() for network in other["networks"].values() for alias in (network or {}).get("aliases", [])}
+    for setting, host, _ in settings.upstreams(values):
+        if host not in names | services.keys():
+            yield f"upstreams.{setting} names {host}, which is no service"
+    if program == "collector":
+        folder = values["segments"]["folder"]
+        if not [volume for volume in service.get("volumes", []) if volume["target"] == folder and volume.get("source")]:
+            yield f"segments.folder, {folder}, is on no volume that stays"
+    if program == "control-plane" and not [volume for volume in service.get("volumes", []) if volume["target"] == "/tmp"]:
+        yield "unpacks deploys into /tmp, up to 1.2 GB: a tmpfs would count as its memory, so it needs a volume"
