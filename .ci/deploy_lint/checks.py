@@ -7,7 +7,7 @@ import pathlib
 import subprocess
 import tempfile
 
-from . import compose, examples, kubernetes
+from . import compose, compose_scripts, examples, kubernetes
 
 # deploy/kubernetes/README.md promises it: preStop.sleep works since then.
 OLDEST_KUBERNETES = "1.30"
@@ -25,6 +25,8 @@ class Tools:
 
 def all_problems(root, tools):
     """Every problem of deploy/, one line each."""
+    yield from (f"compose/{problem}" for problem in compose_scripts.problems(root / "deploy/compose"))
+    yield from (f"server.xml: {problem}" for problem in compose.clickhouse_problems((root / "deploy/compose/clickhouse/server.xml").read_text()))
     if tools.hadolint:
         yield from dockerfile_problems(root, tools.hadolint / "hadolint")
     if tools.compose:
@@ -108,12 +110,27 @@ def kubernetes_problems(folder, kubectl):
         if run(kubectl, "kustomize", scratch)[0]:
             yield "kustomize accepts a missing file"
     if base:
+        yield from memory_problems(base, folder.parent / "compose/.env.example")
         misspelt = {**base[0], "spec": {"finalizer": []}}
         if not list(schema_problems([misspelt])):
             yield "the schemas of Kubernetes accept a misspelt field"
         yield from examples.kubernetes_rules_that_cannot_fail(base)
     for problem in examples.script_problems(folder, kubectl):
         yield f"kubernetes/{problem}"
+
+
+def memory_problems(base, env_file):
+    """The limits of memory have one reason each, so they are the same in Kubernetes and in Compose."""
+    values = dict(line.split("=", 1) for line in env_file.read_text().splitlines() if "=" in line and not line.startswith("#"))
+    names = {"edge-server": "EDGE", "control-plane": "CONTROL_PLANE", "collector": "COLLECTOR", "job-runner": "JOB_RUNNER",
+             "migrate": "OPERATOR", "webruntime": "OPERATOR"}
+    for resource in base:
+        template, name = kubernetes.pod_template(resource), resource["metadata"]["name"]
+        if template:
+            limit = template["spec"]["containers"][0]["resources"]["limits"]["memory"]
+            text = values[f"{names[name]}_MEMORY"]
+            if kubernetes.mebibytes(limit) != kubernetes.mebibytes(text.removesuffix("m") + "Mi"):
+                yield f"{name}: the limit of memory is {limit} in Kubernetes and {text} in Compose"
 
 
 def schema_problems(resources):

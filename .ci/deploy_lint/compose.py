@@ -1,5 +1,6 @@
 """Rules for the Compose files as `docker compose config` resolves them, and for the text of compose.yml itself."""
 
+import ipaddress
 import re
 
 from . import settings
@@ -10,6 +11,12 @@ ENTRIES = re.compile(r"edge(-\d+)?|haproxy")
 OWN_IMAGE = re.compile(r"(?:^|/)web-runtime/(edge-server|control-plane|collector|job-runner|webruntime):")
 STORES = {"postgres", "redis", "clickhouse", "seaweedfs"}
 SECRET_NAME = re.compile(r"PASSWORD|SECRET|TOKEN|PEPPER|MASTER_KEY|PRIVATE_KEY")
+HAPROXY = settings.ROOT / "deploy/compose/haproxy/haproxy.cfg"
+# A connection of HAProxy with full buffers, in bytes.
+HAPROXY_CONNECTION = 33_000
+# MergeTree's number_of_free_entries_in_pool_to_execute_optimize_entire_partition, which exceeds its siblings: the pool must have
+# as many, at two for each thread.
+CLICKHOUSE_FREE_ENTRIES = 25
 # Images of Postgres since 18 lose everything that is mounted deeper, when the container is made anew.
 POSTGRES_FOLDER = "/var/lib/postgresql"
 
@@ -27,10 +34,102 @@ def text_problems(text):
                 yield f"line {number}: {name} has a default, and example secrets go live"
 
 
+def clickhouse_problems(text):
+    """What is wrong with ClickHouse's server.xml."""
+    match = re.search(r"<background_pool_size>\s*(\d+)", text)
+    if match and int(match[1]) * 2 < CLICKHOUSE_FREE_ENTRIES:
+        yield f"background_pool_size {match[1]} has fewer than {CLICKHOUSE_FREE_ENTRIES} entries, so MergeTree refuses its tables"
+
+
+def redis_problems(service):
+    """Redis must refuse writes before the kernel kills it, and must not run as root: a shell bypasses its entrypoint."""
+    command = " ".join(service.get("command") or [])
+    match = re.search(r"maxmemory (\d+)mb", command)
+    if not match or int(match[1]) * 1_000_000 > 0.7 * int(service.get("mem_limit", 0)):
+        yield "its maxmemory is more than 70 % of its limit of memory, or missing"
+    if str(service.get("user", "root")).split(":")[0] in ("0", "root"):
+        yield "runs as root: its command is a shell, for which the entrypoint does not drop it"
+
+
+def _edges(services):
+    return sorted(name for name in services if re.fullmatch(r"edge(-\d+)?", name))
+
+
+def _names(service, name, network):
+    """The names that Docker's DNS knows for a service on a network."""
+    if network not in service["networks"]:
+        return set()
+    return {name, *((service["networks"][network] or {}).get("aliases", []))}
+
+
+def _shared_names(services):
+    """Docker's DNS answers from the first network that knows a name. So a name of several replicas must be one of all of them,
+    on each network that an edge shares with one."""
+    for edge in _edges(services):
+        values, _ = settings.merged("edge-server", {}, services[edge].get("environment") or {})
+        for setting, host, _ in settings.upstreams(values):
+            own = {name: OWN_IMAGE.search(service["image"]) for name, service in services.items()}
+            replicas = [name for name, match in own.items() if match and match[1].replace("-", "_") == setting]
+            for network in services[edge]["networks"]:
+                having = [name for name in replicas if host in _names(services[name], name, network)]
+                if having and (without := sorted(set(replicas) - set(having))):
+                    yield f"{without[0]}: on the network {network} it lacks the alias {host}, which {having[0]} has"
+
+
+def _haproxy(config):
+    """HAProxy connects to the edges from a network that they trust, and has memory and files for its connections."""
+    services, proxy = config["services"], config["services"].get("haproxy")
+    if not proxy:
+        return
+    text = HAPROXY.read_text()
+    if len(proxy["networks"]) != 1:
+        yield "haproxy: is on several networks, and may connect to the edges over one that they do not trust"
+        return
+    (network,) = proxy["networks"]
+    if config["networks"][network].get("internal"):
+        yield f"haproxy: its network {network} is internal, so Docker publishes no port"
+    subnets = {pool["subnet"] for pool in config["networks"][network].get("ipam", {}).get("config", [])}
+    servers = {match[1] for match in re.finditer(r"^\s*server \S+ ([^:\s]+):", text, re.MULTILINE)}
+    for edge in _edges(services):
+        trusted = (services[edge].get("environment") or {}).get("WEBRUNTIME_HTTP__TRUSTED_PROXIES") or ""
+        if not subnets & {part.strip(' []"') for part in trusted.split(",")}:
+            yield f"{edge}: does not trust the network of haproxy"
+        named = servers & _names(services[edge], edge, network)
+        if not named:
+            yield f"haproxy: haproxy.cfg names no server of {edge} on the network {network}"
+        for other in services[edge]["networks"]:
+            if other != network and named & _names(services[edge], edge, other):
+                yield f"haproxy: haproxy.cfg names {edge} by a name that the network {other} has too"
+    match = re.search(r"^\s*maxconn (\d+)", text, re.MULTILINE)
+    connections = int(match[1]) if match else 1_000_000
+    if connections * HAPROXY_CONNECTION * 1.5 > int(proxy.get("mem_limit", 0)):
+        yield f"haproxy: {connections} connections with full buffers take more than two thirds of its limit of memory"
+    if connections * 2 + 100 > int(proxy.get("ulimits", {}).get("nofile", {}).get("hard", 0)):
+        yield f"haproxy: {connections} connections need more open files"
+
+
+def _builds(services):
+    """Two builds of one image at a time fail: both export the same name."""
+    built = {}
+    for name, service in sorted(services.items()):
+        if service.get("build"):
+            first = built.setdefault(service["image"], name)
+            if first != name:
+                yield f"{name}: builds the same image as {first}"
+    for name, service in sorted(services.items()):
+        if OWN_IMAGE.search(service["image"]) and not service.get("build") and service.get("pull_policy") != "never":
+            yield f"{name}: would get its image from a public registry, where strangers may have published it: pull_policy must be never"
+
+
 def problems(config, opens_ports=False):
     """What is wrong with a resolved configuration. `opens_ports` says that loopback ports of other services are intended."""
     networks = config.get("networks", {})
     services = config["services"]
+    yield from _builds(services)
+    yield from _shared_names(services)
+    yield from _haproxy(config)
+    if "redis" in services:
+        yield from (f"redis: {problem}" for problem in redis_problems(services["redis"]))
     for name, service in sorted(services.items()):
         checks = [*_any(service), *_network(name, service, networks, opens_ports)]
         own = OWN_IMAGE.search(service["image"])

@@ -80,7 +80,7 @@ MANIFESTS = [
     ("within the pod only", lambda m: m.replace("job-runner", "0.0.0.0:9083", "127.0.0.1:9083")),
     ("is not the container's port", lambda m: m.replace("edge-server", "0.0.0.0:8443", "0.0.0.0:443")),
     ("grace period is too short", lambda m: m.pod("Deployment", "control-plane").update(terminationGracePeriodSeconds=634)),
-    ("grace period is too short", lambda m: m.replace("edge-server", '"30s"', '"31s"')),
+    ("grace period is too short", lambda m: m.replace("edge-server", 'drain = "5s"', 'drain = "6s"')),
     ("other replicas", lambda m: m.of("Deployment", "edge-server")["spec"].update(replicas=5)),
     ("which is no Service", lambda m: m.replace("edge-server", "//control-plane:8081", "//control-plane:8080")),
     ("start in parallel", lambda m: _drop(m.of("StatefulSet", "collector")["spec"], "podManagementPolicy")),
@@ -124,6 +124,11 @@ def _setting(name, value):
     return lambda config, service: config["services"][service]["environment"].update({name: value})
 
 
+def _network(name, value):
+    """Sets what a service says about a network."""
+    return lambda config, service: config["services"][service]["networks"].update({name: value})
+
+
 # A part of the sentence that a rule must give, the services to try, of which a profile has one, and the mistake.
 COMPOSE = [
     ("names no version", ["postgres"], _service("image", "postgres")),
@@ -150,13 +155,34 @@ COMPOSE = [
     ("which is no service", ["edge", "edge-1"], _setting("WEBRUNTIME_UPSTREAMS__COLLECTOR", "http://collectors:8082")),
     ("no volume that stays", ["collector"], _service("volumes", [])),
     ("needs a volume", ["control-plane"], _service("volumes", [])),
+    ("builds the same image", ["collector"], lambda config, name: config["services"].update(other={**config["services"][name]})),
+    ("pull_policy", ["job-runner"], _service("build")),
+    ("maxmemory", ["redis"], _service("mem_limit", "400000000")),
+    ("maxmemory", ["redis"], _service("command", ["redis-server"])),
+    ("a shell", ["redis"], _service("user")),
     ("belongs at", ["postgres"], lambda config, name: config["services"][name]["volumes"][0].update(target="/var/lib/postgresql/data")),
+]
+
+
+# The same for profile `replicas` alone.
+REPLICAS = [
+    ("lacks the alias control-plane", ["control-plane-2"], _network("outside", None)),
+    ("lacks the alias collector", ["collector-2"], _network("inner", None)),
+    ("lacks the alias control-plane", ["control-plane-2"], lambda config, name: config["services"][name]["networks"].pop("outside")),
+    ("on several networks", ["haproxy"], _network("outside", None)),
+    ("publishes no port", ["haproxy"], lambda config, _: config["networks"]["proxy"].update(internal=True)),
+    ("does not trust", ["edge-2"], _setting("WEBRUNTIME_HTTP__TRUSTED_PROXIES", "10.0.0.0/8")),
+    ("names no server of edge-2", ["edge-2"], _network("proxy", None)),
+    ("has too", ["edge-1"], _network("inner", {"aliases": ["edge-1.proxy"]})),
+    ("limit of memory", ["haproxy"], _service("mem_limit", "200000000")),
+    ("more open files", ["haproxy"], _service("ulimits", {"nofile": {"hard": 16000}})),
 ]
 
 
 def compose_rules_that_cannot_fail(config):
     """The examples that the rules for the resolved Compose file accept."""
-    for number, (expected, names, mistake) in enumerate(COMPOSE, 1):
+    examples = COMPOSE + (REPLICAS if "haproxy" in config["services"] else [])
+    for number, (expected, names, mistake) in enumerate(examples, 1):
         example = copy.deepcopy(config)
         name = next(name for name in names if name in config["services"])
         mistake(example, name)
@@ -169,6 +195,8 @@ def compose_text_rules_that_cannot_fail():
     for line in ("    image: postgres:18", "      X: ${POSTGRES_PASSWORD:-postgres}", "      X: ${EDGE_TOKEN-example}"):
         if not list(compose.text_problems(line)):
             yield f"no rule for the text of compose.yml rejects {line.strip()}"
+    if not list(compose.clickhouse_problems("<background_pool_size>4</background_pool_size>")):
+        yield "no rule for server.xml rejects a small background_pool_size"
 
 
 # Stands in for kubectl: notes each call, answers as a cluster would, and leaves to the real one what needs no cluster.
@@ -179,6 +207,7 @@ case "$*" in
     *"create job"*"--from=cronjob/webruntime"*) cat "$JOB" ;;
     *"create --filename -"*) cat >"$CREATED" ;;
     *"get job"*) printf %s "$CONDITIONS" ;;
+    *"get pods"*) printf %s "${PODS:-}" ;;
     *"get secret webruntime-"*) [ "$SECRETS" = exist ] ;;
 esac
 """
@@ -215,6 +244,27 @@ def script_problems(folder, kubectl):
             yield f"webruntime: exit code {code}, made {created or 'no Job'}"
         if "/etc/webruntime/collector.toml" not in created:
             yield "webruntime: ships segments with other settings than their collector's"
+        calls, code, _ = cluster.run("apply", "--back", "production", CONDITIONS="Complete", SECRETS="exist")
+        services = [call.rpartition("/")[2].split()[0] for call in calls if "rollout status" in call]
+        if code != 0 or services != ["edge-server", "control-plane", "collector", "job-runner"]:
+            yield f"apply --back: exit code {code}, services in this order: {services}"
+        calls, code, _ = cluster.run("apply", "production", CONDITIONS="", SECRETS="exist", PODS='{"waiting":{}}', START_SECONDS="1")
+        if code == 0 or any("edge-server" in call for call in calls):
+            yield "apply: waits for ever for an image that can't be pulled, or goes on without it"
+        _, code, created = cluster.run("webruntime", "check", CONDITIONS="", PODS="", START_SECONDS="1")
+        if code != 2:
+            yield f"webruntime: exit code {code} where no pod starts"
+        _, code, created = cluster.run("webruntime", "segments", "list", CONDITIONS="Complete")
+        if code != 2 or created:
+            yield "webruntime: lists the segments of no collector"
+        calls, code, created = cluster.run("webruntime", "admin", "create-account", "--email", "a@example.com", CONDITIONS="Complete")
+        if code != 0 or "create-account" in created or not any("exec job/" in call and "create-account" in call and "--print-key" in call for call in calls):
+            yield f"webruntime: prints an account's key into the log of a pod: {created}"
+        if not any("--actor " in call for call in calls) or any(" logs " in call for call in calls):
+            yield f"webruntime: create-account without the operator's name, or by a log: {calls}"
+        _, code, created = cluster.run("webruntime", "check", CONDITIONS="Complete")
+        if code != 0 or "--actor" not in created:
+            yield f"webruntime: exit code {code}, and no operator's name in {created}"
         _, code, created = cluster.run("webruntime", "check", CONDITIONS="Failed")
         if code == 0 or "emptyDir" not in created or "/etc/webruntime/webruntime.toml" not in created:
             yield f"webruntime: exit code {code} of a command that failed, made {created}"

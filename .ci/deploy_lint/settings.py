@@ -73,6 +73,9 @@ def _put(settings, original, path, text, wrong):
         wrong.append(f"unknown setting {'.'.join(path)}")
         return
     default = settings.get(path[-1], "")
+    if isinstance(default, list) and not text.lstrip().startswith("["):
+        settings[path[-1]] = [item.strip() for item in text.split(",") if item.strip()]
+        return
     try:
         settings[path[-1]] = text if isinstance(default, str) else tomllib.loads(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:

@@ -63,7 +63,7 @@ pub async fn run(config: Config, listeners: Listeners, shutdown: Shutdown) -> an
     // Shared, so that while Postgres is unavailable only one caller waits for it.
     let lookups = ReadPool::connect(&config.store, collector.lookup_connections)?;
     let warehouse = warehouse::connect(&config.warehouse)?;
-    let (pool, check) = (db.clone(), readiness.register_store("schema"));
+    let (pool, check) = (db.clone(), readiness.register("schema"));
     let find = async move || store::find_schema_mismatch(&pool).await;
     lifecycle.spawn("schema", schema::check_at_start(check, shutdown.clone(), find).await?);
     let (checked, check) = (warehouse.clone(), readiness.register_store("warehouse_schema"));

@@ -136,7 +136,8 @@ impl App {
         let secrets = &config.secrets;
         let master_key = MasterKey::parse(secrets.master_key.expose_secret())?;
         let peppers = Peppers::parse(secrets.key_pepper.expose_secret())?;
-        let limits_key = peppers::first_entry(secrets.key_pepper.expose_secret()).as_bytes();
+        let limits_key = peppers::first_entry(secrets.key_pepper.expose_secret());
+        let limits_key = limits_key.as_bytes();
         let db = store::connect(&config.store)?;
         let addresses = Addresses::new(&config.http.base_url, &config.http.sites_domain)?;
         config.blobs.check(config.http.edges)?;

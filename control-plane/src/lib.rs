@@ -37,7 +37,7 @@ pub async fn run(config: Config, listeners: Listeners, shutdown: Shutdown) -> an
     let readiness = Readiness::new(&shutdown);
     let app = App::new(&config).context("control-plane")?;
     let mut lifecycle = Lifecycle::new(shutdown.clone());
-    let (db, check) = (app.db.clone(), readiness.register_store("schema"));
+    let (db, check) = (app.db.clone(), readiness.register("schema"));
     let find = async move || store::find_schema_mismatch(&db).await;
     lifecycle.spawn("schema", schema::check_at_start(check, shutdown.clone(), find).await?);
     let (warehouse, check) = (app.warehouse.clone(), readiness.register_store("warehouse_schema"));

@@ -45,7 +45,7 @@ pub async fn run(config: Config, listeners: Listeners, shutdown: Shutdown) -> an
         anyhow::bail!("listen.https needs secrets.master_key, which decrypts the keys of certificates");
     }
     let mut lifecycle = Lifecycle::new(shutdown.clone());
-    let (db, check) = (state.db.pool().clone(), readiness.register_store("schema"));
+    let (db, check) = (state.db.pool().clone(), readiness.register("schema"));
     let find = async move || store::find_schema_mismatch(&db).await;
     lifecycle.spawn("schema", schema::check_at_start(check, shutdown.clone(), find).await?);
     let (drain, stop) = (listeners.drain, lifecycle.stop());

@@ -41,7 +41,7 @@ pub async fn run(config: Config, listeners: Listeners, shutdown: Shutdown) -> an
     let readiness = Readiness::new(&shutdown);
     let state = JobState::new(&config).await.context("job-runner")?;
     let mut lifecycle = Lifecycle::new(shutdown.clone());
-    let (db, check) = (state.db.clone(), readiness.register_store("schema"));
+    let (db, check) = (state.db.clone(), readiness.register("schema"));
     let find = async move || store::find_schema_mismatch(&db).await;
     lifecycle.spawn("schema", schema::check_at_start(check, shutdown.clone(), find).await?);
     let (warehouse, check) = (state.warehouse.clone(), readiness.register_store("warehouse_schema"));

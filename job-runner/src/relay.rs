@@ -15,7 +15,7 @@ use store::outbox;
 
 use crate::signalled_polls::SignalledPolls;
 use crate::state::JobState;
-use crate::unreadable::Unreadable;
+use crate::unreadable::{Batch, Reports};
 
 /// Rows relayed by one transaction.
 const BATCH: i64 = 200;
@@ -27,7 +27,7 @@ pub(crate) async fn run(
     shutdown: Shutdown,
 ) -> anyhow::Result<()> {
     let mut polls = SignalledPolls::new(&state, poll_interval, Signal::OutboxFilled);
-    let mut relay = Relay { state, unreadable: Unreadable::default() };
+    let mut relay = Relay { state, reports: Reports::default() };
     while polls.next(&shutdown).await.is_some() {
         if let Err(error) = rounds.watch(relay.relay_due(&rounds)).await {
             tracing::warn!(error = format!("{error:#}"), "relaying the outbox failed and is retried");
@@ -38,19 +38,21 @@ pub(crate) async fn run(
 
 struct Relay {
     state: JobState,
-    unreadable: Unreadable,
+    reports: Reports,
 }
 
 impl Relay {
-    /// Relays until no due row is left or the queue is full.
+    /// Relays until no due row is left or the queue is full. A batch of jobs follows each batch of signals, so that neither
+    /// waits for all of the others.
     async fn relay_due(&mut self, rounds: &Rounds) -> anyhow::Result<()> {
-        while self.relay_signals().await? {
+        loop {
+            let has_signals = self.relay_signals().await?;
+            let has_jobs = self.relay_jobs().await?;
+            if !has_signals && !has_jobs {
+                return Ok(());
+            }
             rounds.progress();
         }
-        while self.relay_jobs().await? {
-            rounds.progress();
-        }
-        Ok(())
     }
 
     /// Relays a batch. Returns whether more may be due.
@@ -72,10 +74,12 @@ impl Relay {
                 None => unreadable.push(row),
             }
         }
-        ids.append(&mut self.unreadable.postpone_signals(&mut tx, unreadable, now).await?);
+        let unreadable = Batch::of_signals(&mut tx, unreadable, now).await?;
+        ids.extend(unreadable.dropped());
         self.state.bus.publish_all(&signals).await?;
         outbox::delete(&mut tx, &ids).await?;
         store::commit(tx).await?;
+        self.reports.add(unreadable);
         Ok(is_full)
     }
 
@@ -98,12 +102,13 @@ impl Relay {
                 None => unreadable.push(row),
             }
         }
-        self.unreadable.postpone_jobs(&mut tx, unreadable, now).await?;
+        let unreadable = Batch::of_jobs(&mut tx, unreadable, now).await?;
         let accepted = self.state.queue.push(tasks).await?;
         let has_space = accepted == ids.len();
         ids.truncate(accepted);
         outbox::delete(&mut tx, &ids).await?;
         store::commit(tx).await?;
+        self.reports.add(unreadable);
         Ok(is_full && has_space)
     }
 }

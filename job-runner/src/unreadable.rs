@@ -13,8 +13,10 @@ use store::outbox::{self, OutboxRow};
 
 use crate::state::JobState;
 
-/// How long a message is postponed: a newer job-runner runs beside this one or starts soon.
-const DELAY: TimeDelta = TimeDelta::minutes(1);
+/// How long a message is postponed at least: a newer job-runner runs beside this one or starts soon.
+const DELAY_MIN: TimeDelta = TimeDelta::minutes(1);
+/// How long it is postponed at most. Those that a rollback left behind then cost little.
+const DELAY_MAX: TimeDelta = TimeDelta::hours(1);
 /// Age at which a signal is dropped. Nothing needs it then: cache entries expire and all polls repeat within minutes. Jobs are
 /// never dropped.
 const SIGNAL_AGE_MAX: TimeDelta = TimeDelta::days(7);
@@ -23,62 +25,76 @@ const LOGGED_KINDS_MAX: usize = 100;
 /// Interval of attempts to store a job of the queue.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Postpones unreadable rows of the outbox, and logs each kind once.
-#[derive(Default)]
-pub(crate) struct Unreadable {
-    logged: BTreeSet<String>,
+/// The unreadable rows of a batch, to be reported when the transaction that postpones them has committed.
+#[must_use]
+pub(crate) struct Batch {
+    message: &'static str,
+    /// The kind of each postponed row.
+    postponed: Vec<String>,
+    /// Rows that are so old that they are dropped, with their kinds.
+    dropped: Vec<(i64, String)>,
 }
 
-impl Unreadable {
-    /// Postpones jobs.
-    pub(crate) async fn postpone_jobs(
-        &mut self,
+impl Batch {
+    /// Postpones jobs. None is dropped, however old it is.
+    pub(crate) async fn of_jobs(
         conn: &mut Conn,
         rows: Vec<OutboxRow<Job>>,
         now: DateTime<Utc>,
-    ) -> Result<(), store::Error> {
-        let rows: Vec<_> = rows.into_iter().map(|row| (row.id, row.kind)).collect();
-        self.postpone(conn, "job", &rows, now).await
+    ) -> Result<Self, store::Error> {
+        postpone(conn, &rows, now).await?;
+        let postponed = rows.into_iter().map(|row| row.kind).collect();
+        Ok(Self { message: "job", postponed, dropped: Vec::new() })
     }
 
-    /// Postpones signals. Returns the ids of those that are so old that they are dropped.
-    pub(crate) async fn postpone_signals(
-        &mut self,
+    /// Postpones signals, except those that are so old that the caller is to delete them.
+    pub(crate) async fn of_signals(
         conn: &mut Conn,
         rows: Vec<OutboxRow<Signal>>,
         now: DateTime<Utc>,
-    ) -> Result<Vec<i64>, store::Error> {
+    ) -> Result<Self, store::Error> {
         let (old, waiting): (Vec<_>, Vec<_>) =
             rows.into_iter().partition(|row| now - row.created_at > SIGNAL_AGE_MAX);
-        let waiting: Vec<_> = waiting.into_iter().map(|row| (row.id, row.kind)).collect();
-        self.postpone(conn, "signal", &waiting, now).await?;
-        if !old.is_empty() {
-            let kinds: BTreeSet<_> = old.iter().map(|row| row.kind.as_str()).collect();
-            let days = SIGNAL_AGE_MAX.num_days();
-            tracing::error!(
-                ?kinds,
-                rows = old.len(),
-                days,
-                "dropped outbox signals that no job-runner could parse in this time"
-            );
-        }
-        Ok(old.into_iter().map(|row| row.id).collect())
+        postpone(conn, &waiting, now).await?;
+        let postponed = waiting.into_iter().map(|row| row.kind).collect();
+        let dropped = old.into_iter().map(|row| (row.id, row.kind)).collect();
+        Ok(Self { message: "signal", postponed, dropped })
     }
 
-    async fn postpone(
-        &mut self,
-        conn: &mut Conn,
-        message: &'static str,
-        rows: &[(i64, String)],
-        now: DateTime<Utc>,
-    ) -> Result<(), store::Error> {
-        if rows.is_empty() {
-            return Ok(());
+    /// Returns the ids of the rows that are dropped.
+    pub(crate) fn dropped(&self) -> impl Iterator<Item = i64> {
+        self.dropped.iter().map(|(id, _)| *id)
+    }
+}
+
+async fn postpone<T>(conn: &mut Conn, rows: &[OutboxRow<T>], now: DateTime<Utc>) -> Result<(), store::Error> {
+    if rows.is_empty() {
+        return Ok(());
+    }
+    let rows: Vec<_> = rows.iter().map(|row| (row.id, now + delay(now - row.created_at))).collect();
+    outbox::postpone(conn, &rows).await
+}
+
+/// Returns how long a message of this age is postponed. The delay grows with the age: many rows that no program can parse
+/// must not keep the relay busy.
+fn delay(age: TimeDelta) -> TimeDelta {
+    (age / 2).clamp(DELAY_MIN, DELAY_MAX)
+}
+
+/// Reports unreadable rows of the outbox: counts them, and logs each kind once.
+#[derive(Default)]
+pub(crate) struct Reports {
+    logged: BTreeSet<String>,
+}
+
+impl Reports {
+    /// Reports a batch. Call it when its transaction has committed.
+    pub(crate) fn add(&mut self, batch: Batch) {
+        let Batch { message, postponed, dropped } = batch;
+        if !postponed.is_empty() {
+            count(message, postponed.len());
         }
-        let ids: Vec<i64> = rows.iter().map(|(id, _)| *id).collect();
-        outbox::postpone(conn, &ids, now + DELAY).await?;
-        count(message, ids.len());
-        for (_, kind) in rows {
+        for kind in postponed {
             if self.logged.len() < LOGGED_KINDS_MAX && self.logged.insert(kind.clone()) {
                 tracing::error!(
                     message,
@@ -87,7 +103,16 @@ impl Unreadable {
                 );
             }
         }
-        Ok(())
+        if !dropped.is_empty() {
+            let kinds: BTreeSet<_> = dropped.iter().map(|(_, kind)| kind.as_str()).collect();
+            let days = SIGNAL_AGE_MAX.num_days();
+            tracing::error!(
+                ?kinds,
+                rows = dropped.len(),
+                days,
+                "dropped outbox signals that no job-runner could parse in this time"
+            );
+        }
     }
 }
 
@@ -113,10 +138,24 @@ pub(crate) async fn return_to_outbox(state: JobState, task: UnreadableTask, shut
 async fn insert(state: &JobState, task: &UnreadableTask) -> Result<(), store::Error> {
     let now = state.clock.now();
     let mut conn = store::acquire(&state.db).await?;
-    outbox::insert_unreadable_job(&mut conn, &task.job, task.traceparent.as_deref(), now, now + DELAY).await
+    outbox::insert_unreadable_job(&mut conn, &task.job, task.traceparent.as_deref(), now, now + DELAY_MIN)
+        .await
 }
 
 fn count(message: &'static str, rows: usize) {
     metrics::counter("job_runner_unreadable_messages_postponed_total")
         .add(rows as u64, &[("message", message)]);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_delay_grows_with_the_age_up_to_an_hour() {
+        for (age, expected) in [(-5, 1), (0, 1), (2, 1), (20, 10), (119, 59), (120, 60), (10_000, 60)] {
+            let found = delay(TimeDelta::minutes(age)).num_minutes();
+            assert_eq!(found, expected, "{age} minutes old");
+        }
+    }
 }

@@ -25,7 +25,7 @@ def main():
         "# Restarts under load",
         "",
         "Written by `restarts.py`. Each process ends by SIGTERM with `listen.drain = \"5s\"` and is started again at once, while",
-        "requests for pages (kept and new connections, HTTP/2), API calls, submissions and events arrive at 20 to 80 a second.",
+        "requests for pages (kept and new connections, HTTP/2), API calls, submissions and events arrive at 9 to 38 a second.",
         "",
         "| restarted | requests | failed | longest |",
         "| --- | --- | --- | --- |",

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::anyhow;
+use hyper_util::client::legacy;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
@@ -53,11 +54,27 @@ pub struct Outcome {
     /// The number of requests of each kind.
     pub sent: BTreeMap<&'static str, u64>,
     pub failures: Vec<Failure>,
-    /// The longest time that one took.
-    pub longest: Duration,
+    /// When the answered requests were sent, after the start of the load.
+    pub answered: Vec<Duration>,
+    /// The longest time that one took, and its kind.
+    pub longest: (Duration, &'static str),
 }
 
 impl Outcome {
+    /// The row of the table of restarts.
+    pub fn row(&self, restarted: &str, failed: &str) -> String {
+        let (longest, kind) = self.longest;
+        format!("RESTART | {restarted} | {} | {failed} | {} ms: {kind} |", self.total(), longest.as_millis())
+    }
+
+    /// The time from the first refused connection to the next request that was answered.
+    pub fn refused_for(&self) -> Duration {
+        let refused = self.failures.iter().filter(|failure| failure.is_refused);
+        let Some(first) = refused.map(|failure| failure.sent_after).min() else { return Duration::ZERO };
+        let later = self.answered.iter().filter(|sent| **sent > first).min();
+        later.map_or(Duration::MAX, |sent| *sent - first)
+    }
+
     /// The number of all requests.
     pub fn total(&self) -> u64 {
         self.sent.values().sum()
@@ -97,6 +114,7 @@ impl Load {
         for kind in self.kinds.join_all().await {
             all.sent.extend(kind.sent);
             all.failures.extend(kind.failures);
+            all.answered.extend(kind.answered);
             all.longest = all.longest.max(kind.longest);
         }
         all.failures.sort_by_key(|failure| failure.sent_after);
@@ -128,11 +146,17 @@ async fn send_at_rate(kind: Rate, began: Instant, mut stopped: watch::Receiver<b
     }
     let mut outcome = Outcome { sent: BTreeMap::from([(kind.name, number)]), ..Outcome::default() };
     for (sent_after, result, took) in requests.join_all().await {
-        outcome.longest = outcome.longest.max(took);
+        outcome.longest = outcome.longest.max((took, kind.name));
+        if result.is_ok() {
+            outcome.answered.push(sent_after);
+        }
         if let Err(error) = result {
             let is_refused = error.chain().any(|cause| {
                 let refused = std::io::ErrorKind::ConnectionRefused;
-                cause.downcast_ref::<std::io::Error>().is_some_and(|error| error.kind() == refused)
+                let kind = cause.downcast_ref::<std::io::Error>().map(std::io::Error::kind);
+                // Requests that wait for the same connection are told that it failed.
+                kind == Some(refused)
+                    || cause.downcast_ref::<legacy::Error>().is_some_and(|error| error.is_connect())
             });
             let error = format!("{error:#}");
             outcome.failures.push(Failure { name: kind.name, sent_after, error, is_refused });

@@ -42,7 +42,7 @@ pub(crate) async fn exchange(router: Router, request: Request<Body>) -> (StatusC
 pub(crate) struct Api {
     router: Router,
     app: App,
-    database: TestDatabase,
+    pub(crate) database: TestDatabase,
     settings: Vec<String>,
     numbers: AtomicU64,
     /// Answers the lookups of custom domains.

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use domain::addresses::Addresses;
 use serde::Deserialize;
 use service::config::{Defaults, Error, Secret, Sources, load};
 
@@ -21,6 +22,9 @@ pub(crate) struct Settings {
     /// Warnings of the loader.
     #[serde(skip)]
     pub(crate) warnings: Vec<String>,
+    /// Whether these may be settings of an edge beyond localhost that has no TLS.
+    #[serde(skip)]
+    pub(crate) lacks_tls: bool,
 }
 
 /// Section `[secrets]`.
@@ -33,6 +37,8 @@ pub(crate) struct Secrets {
 /// Section `[http]`.
 #[derive(Debug, Clone, Deserialize)]
 pub(crate) struct Http {
+    base_url: String,
+    trusted_proxies: Vec<String>,
     pub(crate) sites_domain: String,
     pub(crate) edges: u32,
 }
@@ -49,7 +55,11 @@ impl Settings {
         let unused = loaded.unused.iter().filter(|origin| origin.starts_with("--set"));
         let unused = unused.map(|origin| format!("{origin}: this program has no such section"));
         let warnings = loaded.base.telemetry.settings_warnings.into_iter().chain(unused).collect();
-        Ok(Self { warnings, ..loaded.config })
+        let http = &loaded.config.http;
+        let is_local = Addresses::new(&http.base_url, "").is_ok_and(|addresses| addresses.is_local());
+        let is_served = !is_local && !DEFAULTS.toml.contains(&format!("base_url = \"{}\"", http.base_url));
+        let lacks_tls = is_served && loaded.base.listen.https.is_none() && http.trusted_proxies.is_empty();
+        Ok(Self { warnings, lacks_tls, ..loaded.config })
     }
 }
 
@@ -84,7 +94,9 @@ mod tests {
                     );
                 }
             }
-            let sources = Sources { file: Some(path), skips_unknown_sections: true, ..Sources::default() };
+            let set = vec!["http.base_url=http://localhost:8080".to_owned()];
+            let sources =
+                Sources { file: Some(path), set, skips_unknown_sections: true, ..Sources::default() };
             Settings::load(&sources).unwrap();
         }
     }

@@ -2,6 +2,7 @@
 //! because the inner services trust the edge alone about the client's address.
 
 mod upstream;
+mod upstream_stream;
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -13,12 +14,14 @@ use contract::edge;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, header};
 use http_body::Body as _;
 use hyper::body::Incoming;
+use hyper_util::client::legacy::connect::{CaptureConnection, capture_connection};
 use hyper_util::client::legacy::{self, Client};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use web::{Code, Problem, RequestId};
 
 use crate::config;
 use upstream::{Connector, Upstream};
+use upstream_stream::Answer;
 
 /// Headers that are not forwarded: those of one connection (RFC 9110, 7.6.1), those that the edge has handled, and those
 /// that only the edge may set.
@@ -42,8 +45,8 @@ const STRIPPED: [HeaderName; 17] = [
     HeaderName::from_static(edge::EVENT_TIME),
 ];
 
-/// How long an unused connection is kept. Shorter than the services' `listen.drain`: a service that shuts down asks for the
-/// end of each connection in use, and closes the unused ones after that time. So no request meets a connection that is
+/// How long an unused connection is kept. A service that shuts down asks for the end of each connection in use, and closes
+/// others when they were unused for five seconds (`libs/service/docs/0004-drain.md`). So no request meets a connection that is
 /// being closed, after which nothing would be known about it.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(4);
 
@@ -71,23 +74,40 @@ impl InnerService {
         Ok(Self { client: client.build(Connector::new(upstream)), base_url })
     }
 
-    /// Sends a request; once more if it is a GET or HEAD without a body whose connection ended before the head of the
-    /// response. No other request is sent twice.
+    /// Sends a request; once more if it is a GET or HEAD without a body and effects whose connection ended before the first
+    /// byte of the response. No other request is sent twice.
     async fn send(&self, request: Request) -> Result<http::Response<Incoming>, legacy::Error> {
-        let is_repeatable = matches!(*request.method(), Method::GET | Method::HEAD);
+        let is_repeatable = matches!(*request.method(), Method::GET | Method::HEAD) && is_safe(&request);
         if !is_repeatable || !request.body().is_end_stream() {
             return self.client.request(request).await;
         }
         let (head, _empty) = request.into_parts();
         let again = Request::from_parts(head.clone(), Body::empty());
-        match self.client.request(Request::from_parts(head, Body::empty())).await {
-            Err(error) if !error.is_connect() => {
+        let mut request = Request::from_parts(head, Body::empty());
+        let connection = capture_connection(&mut request);
+        match self.client.request(request).await {
+            Err(error) if !error.is_connect() && is_unanswered(&connection) => {
                 tracing::debug!(%error, "an inner service closed a connection; the request is sent again");
                 self.client.request(again).await
             }
             sent => sent,
         }
     }
+}
+
+/// Returns whether a request changes nothing, whatever its outcome.
+fn is_safe(request: &Request) -> bool {
+    let has_effects = |path: &str| edge::PATHS_WITH_EFFECTS.iter().any(|begin| path.starts_with(begin));
+    request.method().is_safe() && !has_effects(request.uri().path())
+}
+
+/// Returns whether not one byte of the response was read from the connection of a failed request.
+fn is_unanswered(connection: &CaptureConnection) -> bool {
+    let mut extras = http::Extensions::new();
+    if let Some(connected) = &*connection.connection_metadata() {
+        connected.get_extras(&mut extras);
+    }
+    extras.get::<Answer>().is_some_and(|answer| !answer.has_begun())
 }
 
 impl InnerServices {
@@ -142,7 +162,7 @@ impl InnerServices {
         service::telemetry::inject(headers);
         *request.uri_mut() = uri;
         *request.version_mut() = http::Version::HTTP_11;
-        let is_safe = request.method().is_safe();
+        let is_safe = is_safe(&request);
         match tokio::time::timeout(timeout, service.send(request)).await {
             Ok(Ok(response)) => {
                 let mut response = response.map(Body::new);

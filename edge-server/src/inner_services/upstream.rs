@@ -18,6 +18,8 @@ use hyper_util::rt::TokioIo;
 use tokio::net::{TcpStream, lookup_host};
 use tokio::time::{Instant, timeout};
 
+use super::upstream_stream::UpstreamStream;
+
 /// The inner services are close, so an address that does not answer at once is given up for another attempt: a restarting
 /// service ignores new connections for a moment, and the system would try again only after a second. Each round waits twice
 /// as long.
@@ -149,7 +151,7 @@ impl Connector {
 }
 
 impl tower::Service<Uri> for Connector {
-    type Response = TokioIo<TcpStream>;
+    type Response = TokioIo<UpstreamStream>;
     type Error = io::Error;
     type Future = Pin<Box<dyn Future<Output = io::Result<Self::Response>> + Send>>;
 
@@ -160,7 +162,7 @@ impl tower::Service<Uri> for Connector {
     /// The URL's host is the same for all addresses, so that they share one pool of connections.
     fn call(&mut self, _url: Uri) -> Self::Future {
         let upstream = Arc::clone(&self.0);
-        Box::pin(async move { upstream.connect().await.map(TokioIo::new) })
+        Box::pin(async move { Ok(TokioIo::new(UpstreamStream::new(upstream.connect().await?))) })
     }
 }
 

@@ -4,9 +4,10 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use anyhow::Context as _;
 use service::config::ProxyProtocol;
-use service::{Accepting, Drain, Shutdown};
-use tokio::net::{TcpListener, TcpStream};
+use service::{Accepting, Drain, Draining, ListeningSocket, Shutdown};
+use tokio::net::TcpStream;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use super::connection_task::{Servers, serve_requests, set_socket_options, unless_closing};
@@ -26,8 +27,8 @@ const CHECKS_PER_TIMEOUT: u32 = 8;
 
 /// The sockets that clients connect to.
 pub(crate) struct PublicSockets {
-    pub(crate) main: TcpListener,
-    pub(crate) https: Option<TcpListener>,
+    pub(crate) main: ListeningSocket,
+    pub(crate) https: Option<ListeningSocket>,
     pub(crate) proxy_protocol: ProxyProtocol,
     pub(crate) https_proxy_protocol: ProxyProtocol,
     pub(crate) drain: Drain,
@@ -60,11 +61,15 @@ pub(crate) async fn serve(
     limits: Connections,
     shutdown: Shutdown,
 ) -> anyhow::Result<()> {
-    let table = ConnectionTable::new(limits.clone());
+    let draining = Draining::new(sockets.drain, &shutdown);
+    let accept_on = |socket| Ok::<_, std::io::Error>(Accepting::new(socket, &draining)?.from_afar());
+    let main = accept_on(sockets.main).context("listen.main")?;
+    let https = sockets.https.map(accept_on).transpose().context("listen.https")?;
+    let table = ConnectionTable::new(limits.clone(), draining.clone());
     let reaper = tokio::spawn(reap_idle(Arc::clone(&table), limits.clone()));
     let acceptor = Arc::new(Acceptor {
         // With a base URL of http, links lead there and not to https.
-        redirects_to_https: sockets.https.is_some() && state.addresses.base().starts_with("https://"),
+        redirects_to_https: https.is_some() && state.addresses.base().starts_with("https://"),
         servers: Servers::new(&limits),
         permits: Arc::new(Semaphore::new(limits.max)),
         table: Arc::clone(&table),
@@ -72,27 +77,28 @@ pub(crate) async fn serve(
         router,
         limits,
     });
-    let drain = sockets.drain;
-    let over = Shutdown::new();
-    let accept_all = async |listener, kind| {
-        let accepting = Accepting::new(listener, drain, &shutdown);
-        acceptor.accept_all(accepting, kind, &over).await;
-    };
     let https = async {
-        if let Some(listener) = sockets.https {
+        if let Some(accepting) = https {
             let kind = Listener { is_tls: true, proxy_protocol: sockets.https_proxy_protocol };
-            accept_all(listener, kind).await;
+            acceptor.accept_all(accepting, kind).await;
         }
     };
-    let main = Listener { is_tls: false, proxy_protocol: sockets.proxy_protocol };
-    let draining = async {
+    let kind = Listener { is_tls: false, proxy_protocol: sockets.proxy_protocol };
+    let accepted = async { tokio::join!(acceptor.accept_all(main, kind), https) };
+    let drained = async {
         shutdown.requested().await;
         table.begin_drain();
-        drain.over(&shutdown).await;
-        over.request();
+        draining.over().await;
+        // Connections of the queue may wait for permits.
+        tokio::time::sleep_until(draining.deadline()).await;
     };
-    tokio::join!(accept_all(sockets.main, main), https, draining);
-    let aborted = table.drain(drain.timeout).await;
+    tokio::select! {
+        // First the drain, so that it has begun for all connections when the sockets are closed.
+        biased;
+        () = drained => {}
+        _closed = accepted => {}
+    }
+    let aborted = table.drain().await;
     if aborted > 0 {
         tracing::warn!(
             connections = aborted,
@@ -105,7 +111,7 @@ pub(crate) async fn serve(
 
 impl Acceptor {
     /// Accepts connections until the drain is over, and serves each in a task.
-    async fn accept_all(self: &Arc<Self>, mut accepting: Accepting, kind: Listener, over: &Shutdown) {
+    async fn accept_all(self: &Arc<Self>, mut accepting: Accepting, kind: Listener) {
         while let Some((stream, peer)) = accepting.next().await {
             let proxies = &self.state.trusted_proxies;
             if kind.proxy_protocol == ProxyProtocol::Required && !proxies.trusts(peer.ip().to_canonical()) {
@@ -117,12 +123,7 @@ impl Acceptor {
                 tracing::debug!(%peer, "closed a connection of an address with too many that are not idle");
                 continue;
             };
-            // Once the drain is over, only a permit that is free now is used.
-            let permit = tokio::select! {
-                biased;
-                permit = acquire(&self.permits, &self.table, room) => permit,
-                () = over.requested() => None,
-            };
+            let permit = acquire(&self.permits, &self.table, room).await;
             let Some(permit) = permit else { break };
             let guard = self.table.insert(network, Instant::now());
             let acceptor = Arc::clone(self);

@@ -155,6 +155,7 @@ impl Service<Request<Incoming>> for EdgeService {
             return Either::Left(ready(Ok(end_if_closing(&self.connection, is_http1, response))));
         }
         let active = self.connection.begin_response();
+        let counted = self.connection.begin_request();
         let timeout = self.body_timeout;
         let mut request = request.map(|body| Body::new(MinRateBody::new(body, timeout)));
         request.extensions_mut().insert(ConnectInfo(self.peer));
@@ -180,7 +181,7 @@ impl Service<Request<Incoming>> for EdgeService {
                 domain.set_policy(&state, response.headers_mut()).await;
             }
             let response = if is_head { remove_body(response) } else { response };
-            let response = response.map(|body| EitherBody::Right(TrackedBody::new(body, &active)));
+            let response = response.map(|body| EitherBody::Right(TrackedBody::new(body, &active, counted)));
             Ok(end_if_closing(active.connection(), is_http1, response))
         }))
     }

@@ -6,6 +6,7 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
+use service::EarlyRequest;
 
 use super::connections::{ActiveResponse, Connection};
 
@@ -15,12 +16,14 @@ pub(crate) struct TrackedBody<B> {
     body: B,
     connection: Arc<Connection>,
     pending: Option<ActiveResponse>,
+    /// Held until the body is sent: the drain waits for it.
+    _request: Option<EarlyRequest>,
 }
 
 impl<B> TrackedBody<B> {
     /// Takes over from `active`, which covered the time until the body was there.
-    pub(crate) fn new(body: B, active: &ActiveResponse) -> Self {
-        Self { body, connection: Arc::clone(active.connection()), pending: None }
+    pub(crate) fn new(body: B, active: &ActiveResponse, request: Option<EarlyRequest>) -> Self {
+        Self { body, connection: Arc::clone(active.connection()), pending: None, _request: request }
     }
 }
 

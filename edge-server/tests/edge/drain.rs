@@ -98,7 +98,30 @@ async fn a_connection_accepted_at_the_end_has_time_for_its_request() {
     let edge = Edge::start().await;
     edge.account("quiet-otter").await.page("index", "<p>x").await;
     let mut new = edge.visitor.connect().await;
+    // Sent before the shutdown, so that the test needs no time of the edge's.
+    new.write_all(format!("{HEAD}\r\n").as_bytes()).await.unwrap();
     edge.stop();
-    assert!(get_page(&mut new).await.contains("connection: close\r\n"));
+    assert!(one_page(&mut new).await.contains("<p>x"));
+    until(async || TcpStream::connect(edge.visitor.address()).await.is_err()).await;
+}
+
+#[tokio::test]
+async fn connections_are_accepted_while_a_request_runs_that_began_before_the_end_of_the_drain() {
+    let listen = Listen { drain_timeout: LONG, ..Listen::default() };
+    let edge = Edge::listening(listen, &[]).await;
+    edge.account("quiet-otter").await.page("index", "<p>x").await;
+    let gate = edge.control_plane.hold_responses();
+    let mut running = edge.visitor.connect().await;
+    running.write_all(b"GET /api/slow HTTP/1.1\r\nHost: localhost\r\n\r\n").await.unwrap();
+    until(async || !edge.control_plane.all().is_empty()).await;
+    edge.stop();
+    let mut last_responses = 0;
+    while last_responses < 20 {
+        let mut new = edge.visitor.connect().await;
+        last_responses += usize::from(get_page(&mut new).await.contains("connection: close\r\n"));
+    }
+    drop(gate);
+    let response = rest(&mut running).await;
+    assert!(response.contains("inside"), "{response}");
     until(async || TcpStream::connect(edge.visitor.address()).await.is_err()).await;
 }

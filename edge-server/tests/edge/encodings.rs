@@ -97,6 +97,6 @@ async fn revalidating_an_unchanged_page_keeps_its_encoded_variants() {
         "an unchanged page keeps its variants"
     );
     site.edit(page, "<p>other").await;
-    edge.publish_unreadable_signal().await;
+    site.publish_page_change("index").await;
     edge.get_until(&site.host, "/", |response| response.text() == "<p>other").await;
 }

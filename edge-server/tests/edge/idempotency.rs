@@ -1,5 +1,6 @@
 //! `Idempotency-Key` on submissions: a retry gets the recorded response and is stored once.
 
+use contract::Change;
 use futures::future::join_all;
 use http::{Method, StatusCode};
 use serde_json::json;
@@ -100,7 +101,7 @@ async fn a_response_is_replayed_after_the_form_is_edited_or_closed() {
         "closes_at = created_at",
     ] {
         edge.run(&format!("update forms set {edit}, updated_at = updated_at + interval '1 second'")).await;
-        edge.publish_unreadable_signal().await;
+        edge.publish_change(Change::Form { form_id: form }).await;
         // Uses a new key per attempt: submissions accepted before the edge has handled the signal are not replays.
         let mut keys = 0..;
         sandbox::test::until(async || {

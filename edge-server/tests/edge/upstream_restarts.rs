@@ -29,9 +29,16 @@ struct Closing {
     requests: Arc<AtomicUsize>,
 }
 
+const OK: &str = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok";
+
 impl Closing {
     /// Answers this many requests first.
     async fn start(answers: usize) -> Self {
+        Self::start_with_last(answers, "").await
+    }
+
+    /// Answers this many requests first, and ends the connections of others with `last`.
+    async fn start_with_last(answers: usize, last: &'static str) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let requests = Arc::new(AtomicUsize::new(0));
@@ -43,10 +50,11 @@ impl Closing {
                 while stream.read(&mut buffer).await.is_ok_and(|read| read > 0) {
                     counted.fetch_add(1, Ordering::SeqCst);
                     if left == 0 {
+                        stream.write_all(last.as_bytes()).await.unwrap();
                         break;
                     }
                     left -= 1;
-                    stream.write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok").await.unwrap();
+                    stream.write_all(OK.as_bytes()).await.unwrap();
                 }
             }
         });
@@ -116,4 +124,41 @@ async fn a_get_whose_connection_ends_is_sent_once_more() {
     let with_body = edge.visitor.send(Method::GET, "localhost", "/api/pages", &[], "{}").await;
     with_body.problem(503, "unavailable");
     assert_eq!(service.requests(), 3);
+}
+
+#[tokio::test]
+async fn a_head_request_is_sent_once_more() {
+    let service = Closing::start(0).await;
+    let edge = service.edge().await;
+    let response = edge.visitor.send(Method::HEAD, "localhost", "/api/pages", &[], "").await;
+    assert_eq!((response.status, service.requests()), (StatusCode::SERVICE_UNAVAILABLE, 2));
+}
+
+#[tokio::test]
+async fn a_get_with_effects_is_not_sent_again() {
+    let service = Closing::start(0).await;
+    let edge = service.edge().await;
+    let paths =
+        ["/api/automations/run/1/daily", "/api/automations/resume/1/2/3", "/api/auth/oauth/x/callback"];
+    for (sent, path) in (1..).zip(paths) {
+        let response = edge.visitor.get("localhost", path).await;
+        let detail = response.problem(503, "unavailable")["detail"].as_str().unwrap().to_owned();
+        assert!(detail.contains("not known"), "{path}: {detail}");
+        assert_eq!(service.requests(), sent, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn a_get_whose_response_has_begun_is_not_sent_again() {
+    for begun in ["H", "HTTP/1.1 200 OK\r\ncontent-le", "no HTTP at all\r\n\r\n"] {
+        for answered_before in [0, 1] {
+            let service = Closing::start_with_last(answered_before, begun).await;
+            let edge = service.edge().await;
+            for _ in 0..answered_before {
+                assert_eq!(edge.visitor.get("localhost", "/api/pages").await.status, StatusCode::OK);
+            }
+            edge.visitor.get("localhost", "/api/pages").await.problem(503, "unavailable");
+            assert_eq!(service.requests(), answered_before + 1, "{begun:?}");
+        }
+    }
 }

@@ -28,6 +28,52 @@ async fn rows_that_this_version_cannot_parse_block_no_others() {
     until(async || (account.number(due).await, account.number(postponed).await) == (0, 450)).await;
 }
 
+/// As after a rollback: rows of the newer release are due again and again.
+#[tokio::test]
+async fn a_thousand_unreadable_rows_delay_no_jobs_and_return_less_often_with_age() {
+    let account = Account::new().await;
+    // The rows of each kind have three ages. `relayed` tells the order in which the relay changes rows.
+    account
+        .change(
+            "create table relayed (position bigserial, kind text, readable boolean);
+             create function note() returns trigger language plpgsql as $$
+             begin
+                 insert into relayed (kind, readable) values (old.kind, old.body ->> 'job' = 'purge_events_v1');
+                 return null;
+             end $$;
+             create trigger note after update or delete on outbox for each row execute function note();
+             insert into outbox (kind, body, due_at, created_at)
+             select kind, jsonb_build_object(kind, 'of_tomorrow_v1'), now() - interval '1 hour',
+                    now() - case number % 4 when 0 then interval '0' when 1 then interval '40 minutes' else interval '1 day' end
+             from generate_series(1, 1000) as number, unnest(array['job', 'signal']) as kind",
+        )
+        .await;
+    let mut conn = store::acquire(&account.database.db).await.unwrap();
+    store::outbox::insert_orders(&mut conn, &[Job::PurgeEventsV1], &[], None, now()).await.unwrap();
+    // 1,000 more signals, which are due after the job.
+    account
+        .change(
+            "insert into outbox (kind, body, due_at, created_at)
+             select 'signal', '{\"signal\": \"of_tomorrow_v1\"}', now(), now() from generate_series(1, 1000)",
+        )
+        .await;
+    let _running = account.run(&[]).await;
+    until(async || account.number("select count(*) from outbox where due_at <= now()").await == 0).await;
+    let behind = "select count(*) from relayed where kind = 'signal'
+                  and position > (select min(position) from relayed where kind = 'job' and readable)";
+    // The job is in the sixth batch of jobs, so at most six batches of signals are before it.
+    let behind = account.number(behind).await;
+    assert!(behind >= 2_000 - 6 * 200, "{behind}");
+    // Half of their age, between a minute and an hour.
+    for (from, to, rows) in [(0, 3, 1_500), (15, 23, 500), (55, 63, 1_000)] {
+        let postponed = format!(
+            "select count(*) from outbox
+             where due_at > now() + interval '{from} minutes' and due_at < now() + interval '{to} minutes'"
+        );
+        assert_eq!(account.number(postponed.leak()).await, rows, "after {from} to {to} minutes");
+    }
+}
+
 #[tokio::test]
 async fn a_signal_that_this_version_cannot_parse_waits_for_a_newer_one() {
     let account = Account::new().await;

@@ -21,8 +21,9 @@ const PUBLISH_TIMEOUT: Duration = Duration::from_secs(2);
 const MAX_REQUEST_WAIT: Duration = Duration::from_millis(200);
 /// After a timeout, further messages of requests are refused at once for this long, so that not every request waits.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
-/// Interval at which unreadable messages are reported.
-const UNREADABLE_INTERVAL: Duration = Duration::from_secs(1);
+/// Interval at which unreadable messages are reported. Each report makes every subscriber reload all that it caches, and
+/// during an upgrade a newer release may publish an unknown kind all the time.
+const UNREADABLE_INTERVAL: Duration = Duration::from_secs(10);
 
 /// A connection without messages is pinged at this interval and must respond within [`PONG_TIMEOUT`]. Together they bound
 /// how long a connection that died without a reset goes unnoticed.
@@ -127,8 +128,8 @@ impl<M: Serialize + DeserializeOwned> Bus<M> {
     /// message of each connection, and [`BusEvent::Disconnected`] when a connection is lost. It receives messages only
     /// while it is polled.
     ///
-    /// Messages of another version that this one can't read may concern any cached value, so they count as lost; once a
-    /// second at most, because a newer release may publish many.
+    /// Messages of another version that this one can't read may concern any cached value, so they count as lost; once in
+    /// ten seconds at most, because a newer release may publish many.
     pub fn subscribe(&self) -> impl Stream<Item = BusEvent<M>> + Send + use<M> {
         let subscriber =
             Subscriber { client: self.client.clone(), channel: self.channel.clone(), connection: None };
@@ -144,7 +145,7 @@ impl<M: Serialize + DeserializeOwned> Bus<M> {
     }
 }
 
-/// A subscription in which the unreadable messages of a second are one [`BusEvent::Lagged`].
+/// A subscription in which the unreadable messages of an interval are one [`BusEvent::Lagged`].
 struct UnreadableMerged<S> {
     received: Pin<Box<S>>,
     /// When unreadable messages were last reported.
@@ -174,8 +175,12 @@ impl<M, S: Stream<Item = Received<M>>> UnreadableMerged<S> {
                     Received::Event(event) => return Some(event),
                     Received::Unreadable if self.due.is_none() => {
                         let now = tokio::time::Instant::now();
-                        let next = self.reported.map_or(now, |reported| reported + UNREADABLE_INTERVAL);
-                        self.due = Some(next.max(now));
+                        let next = self.reported.map(|reported| reported + UNREADABLE_INTERVAL);
+                        self.due = next.filter(|next| *next > now);
+                        if self.due.is_none() {
+                            self.reported = Some(now);
+                            return Some(BusEvent::Lagged);
+                        }
                     }
                     Received::Unreadable => {}
                 },
@@ -255,4 +260,56 @@ async fn receive(connection: &mut PubSub) -> Option<Vec<u8>> {
 #[expect(clippy::disallowed_methods, reason = "the backoff before Redis is tried again")]
 async fn pause(pause: Duration) {
     tokio::time::sleep(pause).await;
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::FutureExt as _;
+
+    use super::*;
+
+    fn subscription(
+        received: impl Stream<Item = Received<u32>>,
+    ) -> UnreadableMerged<impl Stream<Item = Received<u32>>> {
+        UnreadableMerged { received: Box::pin(received), reported: None, due: None }
+    }
+
+    /// A newer release may publish a kind of message very often, for as long as the upgrade takes.
+    #[tokio::test(start_paused = true)]
+    async fn many_unreadable_messages_are_one_lag_in_ten_seconds() {
+        let mut ticks = tokio::time::interval(Duration::from_millis(100));
+        let received =
+            futures::stream::poll_fn(move |cx| ticks.poll_tick(cx).map(|_| Some(Received::Unreadable)));
+        let mut events = subscription(received);
+        let started = tokio::time::Instant::now();
+        let mut seconds = Vec::new();
+        for _ in 0..4 {
+            assert_eq!(events.next().await, Some(BusEvent::Lagged));
+            seconds.push(started.elapsed().as_secs());
+        }
+        assert_eq!(seconds, [0, 10, 20, 30]);
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn readable_messages_do_not_wait_for_unreadable_ones() {
+        let (forward, received) = tokio::sync::mpsc::unbounded_channel();
+        let send = |message| assert!(forward.send(message).is_ok());
+        let received =
+            futures::stream::unfold(received, async |mut received| Some((received.recv().await?, received)));
+        let mut events = subscription(received);
+        let started = tokio::time::Instant::now();
+        send(Received::Unreadable);
+        assert_eq!(events.next().await, Some(BusEvent::Lagged), "the first one is reported at once");
+        send(Received::Unreadable);
+        send(Received::Event(BusEvent::Message(7)));
+        send(Received::Event(BusEvent::Disconnected));
+        send(Received::Event(BusEvent::Lagged));
+        assert_eq!(events.next().await, Some(BusEvent::Message(7)));
+        assert_eq!(events.next().await, Some(BusEvent::Disconnected));
+        assert_eq!(events.next().await, Some(BusEvent::Lagged), "of the new connection");
+        assert!(started.elapsed() < Duration::from_secs(1));
+        assert_eq!(events.next().now_or_never(), None);
+        assert_eq!(events.next().await, Some(BusEvent::Lagged), "of the unreadable message");
+        assert_eq!(started.elapsed().as_secs(), 10);
+    }
 }

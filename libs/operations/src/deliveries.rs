@@ -31,7 +31,12 @@ pub async fn retry(
         let batch = retry_all_failed(&mut tx, filter, BATCH).await?;
         if batch > 0 {
             let target = filter.webhook_id.or(filter.account_id).map(|id| id.to_string());
-            let detail = json!({ "since": filter.since, "until": filter.until, "deliveries": batch });
+            let detail = json!({
+                "since": filter.since,
+                "until": filter.until,
+                "canceled": filter.includes_canceled,
+                "deliveries": batch,
+            });
             operator.record(&mut tx, "deliveries retry", target.as_deref(), detail).await?;
         }
         store::commit(tx).await?;

@@ -4,8 +4,10 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::StreamExt as _;
 use serde::de::DeserializeOwned;
 use tokio::sync::{Notify, Semaphore, mpsc};
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
@@ -22,6 +24,9 @@ const IDLE_POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// Pause after an error, so that an unavailable Redis is not flooded with requests.
 const RETRY_INTERVAL: Duration = Duration::from_millis(100);
 
+/// Unreadable jobs of one claim that are handed over at a time: each may wait for a connection to Postgres.
+const MAX_HANDOVERS: usize = 8;
+
 pub(crate) struct Fetcher<J> {
     pub(crate) redis: Arc<RedisQueue>,
     pub(crate) config: Config,
@@ -33,7 +38,14 @@ pub(crate) struct Fetcher<J> {
 }
 
 impl<J: DeserializeOwned> Fetcher<J> {
+    /// Claims jobs until the worker is stopped, and then waits for the unreadable jobs that are being handed over.
     pub(crate) async fn run(self) {
+        let mut handovers = JoinSet::new();
+        self.claim_until_stopped(&mut handovers).await;
+        while handovers.join_next().await.is_some() {}
+    }
+
+    async fn claim_until_stopped(&self, handovers: &mut JoinSet<()>) {
         let permits = Arc::new(Semaphore::new(self.config.max_concurrent));
         let notified = Arc::new(Notify::new());
         let _listener = AbortOnDropHandle::new(tokio::spawn(forward_notifications(
@@ -46,8 +58,9 @@ impl<J: DeserializeOwned> Fetcher<J> {
         while !self.stop.is_cancelled() {
             let Some(free) = self.stop.run_until_cancelled(free_permits(&permits)).await else { return };
             claims += 1;
+            while handovers.try_join_next().is_some() {}
             // Not cancelled by `stop`: jobs that Redis has already handed out would have to wait for their lease to expire.
-            let claimed = self.claim(free, &format!("{worker}:{claims}"), &permits).await;
+            let claimed = self.claim(free, &format!("{worker}:{claims}"), &permits, handovers).await;
             let pause = match claimed {
                 // A full batch: more jobs may be waiting.
                 Ok(count) if count == free => continue,
@@ -65,8 +78,15 @@ impl<J: DeserializeOwned> Fetcher<J> {
         }
     }
 
-    /// Claims up to `max` jobs and delivers them to the worker. Returns the number of claimed jobs.
-    async fn claim(&self, max: usize, owner: &str, permits: &Arc<Semaphore>) -> Result<usize, Error> {
+    /// Claims up to `max` jobs and delivers them to the worker, except those that this version can't parse, which it begins
+    /// to hand over. Returns the number of claimed jobs.
+    async fn claim(
+        &self,
+        max: usize,
+        owner: &str,
+        permits: &Arc<Semaphore>,
+        handovers: &mut JoinSet<()>,
+    ) -> Result<usize, Error> {
         let ClaimedJobs { jobs, dropped } = self.redis.claim(max, owner, &self.config).await?;
         if !dropped.is_empty() {
             let runs = self.config.max_runs;
@@ -78,6 +98,7 @@ impl<J: DeserializeOwned> Fetcher<J> {
         }
         let owner: Arc<str> = owner.into();
         let count = jobs.len();
+        let mut unreadable = Vec::new();
         for (id, body) in jobs {
             let key = LeaseKey { id: id.as_str().into(), owner: Arc::clone(&owner) };
             // Always succeeds: only this loop acquires permits, and it claimed no more jobs than permits were free.
@@ -87,18 +108,44 @@ impl<J: DeserializeOwned> Fetcher<J> {
                 Ok(task) => {
                     let _worker_stopped = self.delivered.send((task.id.clone(), LeasedTask { task, lease }));
                 }
-                Err(_) => self.hand_over(id, &body, lease).await,
+                Err(_) => unreadable.push(UnreadableJob { id, body, lease }),
             }
+        }
+        if !unreadable.is_empty() {
+            let (redis, leases) = (Arc::clone(&self.redis), self.leases.clone());
+            let handover = Handover { redis, leases, handler: Arc::clone(&self.unreadable) };
+            handovers.spawn(handover.hand_over_all(unreadable));
         }
         Ok(count)
     }
 }
 
-impl<J> Fetcher<J> {
-    /// Hands a job over that this version can't parse.
-    async fn hand_over(&self, id: String, body: &str, lease: Lease) {
-        let is_taken_over = match redis::parse_unreadable(id, body) {
-            Ok(task) => (self.unreadable)(task).await,
+/// A claimed job that this version can't parse. Its lease is renewed until it is handed over.
+struct UnreadableJob {
+    id: String,
+    body: String,
+    lease: Lease,
+}
+
+/// Hands over jobs that this version can't parse, beside the claims: storing one may take as long as Postgres is down.
+struct Handover {
+    redis: Arc<RedisQueue>,
+    leases: Leases,
+    handler: UnreadableHandler,
+}
+
+impl Handover {
+    async fn hand_over_all(self, jobs: Vec<UnreadableJob>) {
+        let ids: Vec<_> = jobs.iter().map(|job| job.id.as_str()).collect();
+        if let Err(error) = self.redis.forget_expirations(&ids).await {
+            tracing::warn!(%error, "the expired leases of unreadable jobs still count as runs");
+        }
+        futures::stream::iter(jobs).for_each_concurrent(MAX_HANDOVERS, |job| self.hand_over(job)).await;
+    }
+
+    async fn hand_over(&self, UnreadableJob { id, body, lease }: UnreadableJob) {
+        let is_taken_over = match redis::parse_unreadable(id, &body) {
+            Ok(task) => (self.handler)(task).await,
             Err(error) => {
                 tracing::error!(%error, "dropped an entry of the queue that is no job of any version");
                 true

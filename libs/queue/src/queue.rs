@@ -49,8 +49,8 @@ impl<J: Serialize + DeserializeOwned + Send + 'static> Queue<J> {
     }
 
     /// Lets a worker of this handle pass jobs that it can't parse to `unreadable`, which returns whether it stored them;
-    /// otherwise they return to the queue. Without this they are dropped, and remain in Postgres. No further job is claimed
-    /// meanwhile.
+    /// otherwise they return to the queue. Without this they are dropped, and remain in Postgres. Other jobs run
+    /// meanwhile. A job that waits for `unreadable` counts as one of `max_concurrent`, and its lease is renewed.
     #[must_use]
     pub fn on_unreadable<F>(
         mut self,

@@ -141,6 +141,13 @@ impl RedisQueue {
         self.invoke(with_lease_keys(&mut call, unstarted)).await
     }
 
+    /// Forgets how often the leases of these jobs expired. A job that this version can't parse was never run by it, and must
+    /// not be dropped after `max_runs`.
+    pub(crate) async fn forget_expirations(&self, ids: &[&str]) -> Result<(), Error> {
+        let call = redis::cmd("HDEL").arg(&self.keys.expirations).arg(ids).to_owned();
+        Ok(self.calls.call(async |redis| call.query_async(redis).await).await?)
+    }
+
     pub(crate) async fn depth(&self) -> Result<usize, Error> {
         let mut counts = redis::pipe();
         counts.llen(&self.keys.waiting).zcard(&self.keys.running);

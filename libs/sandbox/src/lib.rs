@@ -2,7 +2,6 @@
 //! and stopped together with the process that started them, even after kill -9.
 
 mod account;
-mod certificate;
 pub mod child;
 pub mod clickhouse;
 pub mod clickhouse_http;
@@ -21,5 +20,4 @@ pub mod supervisor;
 pub mod test;
 mod wait_for_exit;
 
-pub use certificate::IssuedCertificate;
 pub use data::Data;

@@ -34,4 +34,6 @@ pub use random::Rng;
 pub use readiness::{Check, Readiness};
 pub use rounds::Rounds;
 pub use shutdown::Shutdown;
-pub use sockets::{Accepting, Drain, Listeners};
+pub use sockets::{
+    Accepting, Drain, Draining, EarlyRequest, Listeners, ListeningSocket, adopt_passed_sockets,
+};

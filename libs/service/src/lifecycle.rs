@@ -56,7 +56,7 @@ pub struct Lifecycle {
     stop: Shutdown,
     drained: Shutdown,
     /// The longest drain of the servers.
-    drain: Duration,
+    drain: Drain,
     running: JoinSet<anyhow::Result<()>>,
     components: HashMap<Id, Component>,
 }
@@ -66,7 +66,8 @@ impl Lifecycle {
     #[must_use]
     pub fn new(shutdown: Shutdown) -> Self {
         let (running, components) = (JoinSet::new(), HashMap::new());
-        let (stop, drained, drain) = (Shutdown::new(), Shutdown::new(), Duration::ZERO);
+        let (stop, drained) = (Shutdown::new(), Shutdown::new());
+        let drain = Drain { period: Duration::ZERO, timeout: Duration::ZERO };
         Self { shutdown, stop, drained, drain, running, components }
     }
 
@@ -95,7 +96,8 @@ impl Lifecycle {
     where
         F: Future<Output = anyhow::Result<()>> + Send + 'static,
     {
-        self.drain = self.drain.max(drain.longest());
+        let Drain { period, timeout } = self.drain;
+        self.drain = Drain { period: period.max(drain.period), timeout: timeout.max(drain.timeout) };
         self.start(Component { name, stage: Stage::Server }, component);
     }
 
@@ -139,10 +141,10 @@ impl Lifecycle {
                 let reason = result.err().unwrap_or_else(|| anyhow::anyhow!("it returned"));
                 tracing::error!(component = name, error = format!("{reason:#}"), "component died");
                 outcome = Err(ExitReason::Died { name, reason });
-                shutdown.request();
+                shutdown.request_after_failure();
             },
         }
-        let servers_limit = self.drain + grace;
+        let servers_limit = self.drain.longest_after(&shutdown) + grace;
         let servers = self.end(Stage::Server, &mut outcome);
         let drained = tokio::time::timeout(servers_limit, servers).await;
         if drained.is_err() {

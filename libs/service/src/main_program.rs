@@ -8,7 +8,7 @@ use clap::Parser;
 use serde::de::DeserializeOwned;
 
 use crate::config::{self, BASE_DEFAULTS, BaseConfig, Defaults, Sources};
-use crate::{Listeners, Shutdown, telemetry, tls};
+use crate::{Listeners, Shutdown, adopt_passed_sockets, telemetry, tls};
 
 const AFTER_HELP: &str = "\
 One commented file documents every setting and its default: --print-config prints it.
@@ -103,6 +103,8 @@ where
 {
     let sources = Sources::from_process(arguments.config, arguments.set);
     let config::Loaded { config, base, unused } = config::load(defaults, &sources)?;
+    // Before there are threads, because it changes the environment.
+    adopt_passed_sockets()?;
     tls::install();
     let _telemetry = telemetry::init(&base.telemetry, name)?;
     if !unused.is_empty() {
@@ -112,9 +114,10 @@ where
     runtime.block_on(async {
         let shutdown = Shutdown::new();
         shutdown.on_signals()?;
-        let listeners = Listeners::bind(&base.listen)?;
+        // They refuse connections until `run` serves them, which is after it has checked the schema.
+        let listeners = Listeners::reserve(&base.listen)?;
         tracing::info!(
-            main = %listeners.main.local_addr()?, ops = %listeners.ops.local_addr()?, "{name} is listening"
+            main = %listeners.main.local_addr()?, ops = %listeners.ops.local_addr()?, "{name} starts"
         );
         let outcome = run(Started { config, base, listeners, shutdown }).await;
         tracing::info!("{name} has stopped");

@@ -6,16 +6,15 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use http::{StatusCode, header};
-use tokio::net::TcpListener;
 
-use crate::{Drain, Readiness, Shutdown, http as server, metrics};
+use crate::{Drain, ListeningSocket, Readiness, Shutdown, http as server, metrics};
 
 /// Serves `/healthz`, `/readyz` and `/metrics` until `shutdown`.
 ///
 /// Start it with [`crate::Lifecycle::spawn_last`] and [`crate::Lifecycle::drained`], so that `/readyz` returns 503 while
 /// the rest of the service drains.
-pub async fn serve(listener: TcpListener, readiness: Readiness, shutdown: Shutdown) -> anyhow::Result<()> {
-    server::serve(listener, router(readiness), shutdown, Drain::default()).await.context("ops endpoints")
+pub async fn serve(socket: ListeningSocket, readiness: Readiness, shutdown: Shutdown) -> anyhow::Result<()> {
+    server::serve(socket, router(readiness), shutdown, Drain::default()).await.context("ops endpoints")
 }
 
 /// The three endpoints as a router, for a service that adds internal ones of its own.

@@ -12,6 +12,7 @@ use tokio_util::sync::{CancellationToken, WaitForCancellationFutureOwned};
 pub struct Shutdown {
     token: CancellationToken,
     skips_drain: Arc<AtomicBool>,
+    follows_failure: Arc<AtomicBool>,
 }
 
 impl Shutdown {
@@ -32,10 +33,21 @@ impl Shutdown {
         self.request();
     }
 
+    /// Requests shutdown because a part of the service has died: without a drain period, and with little time for running
+    /// requests, which may depend on that part.
+    pub fn request_after_failure(&self) {
+        self.follows_failure.store(true, Ordering::SeqCst);
+        self.request_without_drain();
+    }
+
     /// Returns whether the drain period is skipped.
     #[must_use]
     pub fn skips_drain(&self) -> bool {
         self.skips_drain.load(Ordering::SeqCst)
+    }
+
+    pub(crate) fn follows_failure(&self) -> bool {
+        self.follows_failure.load(Ordering::SeqCst)
     }
 
     /// Returns whether shutdown has been requested.
@@ -52,7 +64,7 @@ impl Shutdown {
     /// Returns a token that is requested together with this one, but can also be requested alone.
     #[must_use]
     pub fn child(&self) -> Self {
-        Self { token: self.token.child_token(), skips_drain: Arc::clone(&self.skips_drain) }
+        Self { token: self.token.child_token(), ..self.clone() }
     }
 
     /// Runs `work` until it ends or shutdown is requested. Returns `None` if it was cancelled.

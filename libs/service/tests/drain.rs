@@ -2,18 +2,20 @@
 
 #![expect(clippy::unwrap_used, reason = "a failed step fails the test")]
 
+use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::Router;
 use axum::body::Body;
 use axum::extract::ConnectInfo;
 use axum::routing::get;
+use futures::StreamExt as _;
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;
-use service::{Accepting, Drain, Lifecycle, Listeners, Readiness, Shutdown};
+use service::{Accepting, Drain, Draining, Lifecycle, Listeners, Readiness, Shutdown};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
@@ -34,7 +36,14 @@ fn serve(drain: Drain) -> Server {
     let address = listeners.main.local_addr().unwrap();
     let app = Router::new()
         .route("/", get(|ConnectInfo(peer): ConnectInfo<SocketAddr>| async move { peer.to_string() }))
-        .route("/never", get(std::future::pending::<()>));
+        .route("/never", get(std::future::pending::<()>))
+        .route(
+            "/streamed",
+            get(|| async {
+                let frames = futures::stream::iter([Ok::<_, Infallible>("127.0.0.1")]);
+                Body::from_stream(frames.chain(futures::stream::pending()))
+            }),
+        );
     let ended = tokio::spawn(service::http::serve(listeners.main, app, shutdown.clone(), drain));
     Server { address, shutdown, ended }
 }
@@ -55,7 +64,7 @@ async fn is_closed(mut stream: TcpStream) -> bool {
 
 #[tokio::test]
 async fn during_the_drain_each_response_is_the_last_of_its_connection() {
-    let server = serve(Drain { period: LONG, timeout: LONG, keeps_socket: false });
+    let server = serve(Drain { period: LONG, timeout: LONG });
     let (mut kept, mut idle) = (
         TcpStream::connect(server.address).await.unwrap(),
         TcpStream::connect(server.address).await.unwrap(),
@@ -78,7 +87,7 @@ async fn during_the_drain_each_response_is_the_last_of_its_connection() {
 
 #[tokio::test]
 async fn an_http2_connection_is_told_to_end_at_once() {
-    let server = serve(Drain { period: LONG, timeout: LONG, keeps_socket: false });
+    let server = serve(Drain { period: LONG, timeout: LONG });
     let client = Client::builder(TokioExecutor::new()).http2_only(true).build_http::<Body>();
     let peer = async || {
         let response = client.get(format!("http://{}/", server.address).parse().unwrap()).await.unwrap();
@@ -97,11 +106,7 @@ async fn an_http2_connection_is_told_to_end_at_once() {
 
 #[tokio::test]
 async fn idle_connections_end_after_the_drain_and_running_requests_after_its_timeout() {
-    let drain = Drain {
-        period: Duration::from_millis(50),
-        timeout: Duration::from_millis(1_500),
-        keeps_socket: false,
-    };
+    let drain = Drain { period: Duration::ZERO, timeout: Duration::from_millis(1_500) };
     let server = serve(drain);
     let mut idle = TcpStream::connect(server.address).await.unwrap();
     exchange(&mut idle).await;
@@ -119,7 +124,7 @@ async fn idle_connections_end_after_the_drain_and_running_requests_after_its_tim
 
 #[tokio::test]
 async fn an_interrupt_skips_the_drain() {
-    let server = serve(Drain { period: LONG, timeout: LONG, keeps_socket: false });
+    let server = serve(Drain { period: LONG, timeout: LONG });
     server.shutdown.request_without_drain();
     server.ended.await.unwrap().unwrap();
 }
@@ -134,7 +139,7 @@ async fn connections_in_the_queue_are_served_and_later_ones_reach_the_next_proce
     }
     let shutdown = Shutdown::new();
     shutdown.request();
-    let mut accepting = Accepting::new(listener, Drain::default(), &shutdown);
+    let mut accepting = Accepting::new(listener, &Draining::new(Drain::default(), &shutdown)).unwrap();
     let (first, _) = accepting.next().await.unwrap();
     // The socket takes no more, so this one is not lost when it closes.
     let later = tokio::spawn(TcpStream::connect(address));
@@ -156,9 +161,63 @@ async fn connections_in_the_queue_are_served_and_later_ones_reach_the_next_proce
 async fn a_connection_accepted_at_the_end_has_time_for_its_request() {
     let server = serve(Drain { timeout: LONG, ..Drain::default() });
     let mut new = TcpStream::connect(server.address).await.unwrap();
+    // Sent before the shutdown, so that the test needs no time of the server's.
+    new.write_all(REQUEST).await.unwrap();
     server.shutdown.request();
-    assert!(exchange(&mut new).await.contains("connection: close\r\n"));
+    let mut response = String::new();
+    new.read_to_string(&mut response).await.unwrap();
+    assert!(response.contains("connection: close\r\n") && response.contains("127.0.0.1"), "{response}");
     server.ended.await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn connections_are_accepted_while_a_request_runs_that_began_before_the_end_of_the_drain() {
+    let server = serve(Drain { timeout: LONG, ..Drain::default() });
+    let mut running = TcpStream::connect(server.address).await.unwrap();
+    running.write_all(b"GET /streamed HTTP/1.1\r\nhost: inside\r\n\r\n").await.unwrap();
+    let mut begun = Vec::new();
+    while !String::from_utf8_lossy(&begun).contains("127.0.0.1") {
+        assert_ne!(running.read_buf(&mut begun).await.unwrap(), 0);
+    }
+    server.shutdown.request();
+    let mut last_responses = 0;
+    while last_responses < 20 {
+        let mut new = TcpStream::connect(server.address).await.unwrap();
+        last_responses += usize::from(exchange(&mut new).await.contains("connection: close\r\n"));
+    }
+    assert!(!server.ended.is_finished());
+    drop(running);
+    server.ended.await.unwrap().unwrap();
+    assert!(TcpStream::connect(server.address).await.is_err());
+}
+
+#[tokio::test]
+async fn a_connection_whose_client_was_not_told_is_open_for_one_more_request() {
+    let server = serve(Drain { period: Duration::from_millis(1), timeout: LONG });
+    let (mut unused, mut idle) = (
+        TcpStream::connect(server.address).await.unwrap(),
+        TcpStream::connect(server.address).await.unwrap(),
+    );
+    exchange(&mut idle).await;
+    let sent = Instant::now();
+    server.shutdown.request();
+    let mut told = TcpStream::connect(server.address).await.unwrap();
+    while !exchange(&mut told).await.contains("connection: close\r\n") {}
+    for stream in [&mut unused, &mut idle] {
+        assert!(exchange(stream).await.contains("connection: close\r\n"), "after {:?}", sent.elapsed());
+    }
+    server.ended.await.unwrap().unwrap();
+}
+
+#[tokio::test]
+async fn a_service_with_a_dead_component_does_not_drain() {
+    let mut lifecycle = Lifecycle::new(Shutdown::new());
+    let (listeners, drain) = (Listeners::on_free_ports().unwrap(), Drain { period: LONG, timeout: LONG });
+    let server = service::http::serve(listeners.main, Router::new(), lifecycle.shutdown(), drain);
+    lifecycle.spawn_server("api", drain, server);
+    lifecycle.spawn("relay", async { anyhow::bail!("lost its database") });
+    let outcome = lifecycle.run(LONG).await.unwrap_err();
+    assert_eq!(outcome.to_string(), "component `relay` died: lost its database");
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, Utc};
 use serde_json::Value;
-use sqlx::{query, query_as};
+use sqlx::{query, query_as, query_scalar};
 
 use crate::{Conn, Error};
 
@@ -29,6 +29,12 @@ pub struct Action {
     pub command: String,
     pub target: Option<String>,
     pub detail: Value,
+}
+
+/// Returns whether the migration that creates the log is applied.
+pub async fn has_actions_table(conn: &mut Conn) -> Result<bool, Error> {
+    let has_table = query_scalar("select to_regclass('operator_actions') is not null").fetch_one(conn);
+    Ok(has_table.await?)
 }
 
 /// Inserts an action.

@@ -166,8 +166,16 @@ pub async fn delete(conn: &mut Conn, ids: &[i64]) -> Result<(), Error> {
     Ok(())
 }
 
-/// Postpones rows until `due_at`, so that an unreadable row does not block the others.
-pub async fn postpone(conn: &mut Conn, ids: &[i64], due_at: DateTime<Utc>) -> Result<(), Error> {
-    query!("update outbox set due_at = $2 where id = any($1)", ids, due_at).execute(conn).await?;
+/// Postpones rows, each until its time, so that unreadable rows don't block the others.
+pub async fn postpone(conn: &mut Conn, rows: &[(i64, DateTime<Utc>)]) -> Result<(), Error> {
+    let (ids, due): (Vec<i64>, Vec<DateTime<Utc>>) = rows.iter().copied().unzip();
+    query!(
+        "update outbox set due_at = postponed.due_at
+         from unnest($1::bigint[], $2::timestamptz[]) as postponed (id, due_at) where outbox.id = postponed.id",
+        &ids,
+        &due,
+    )
+    .execute(conn)
+    .await?;
     Ok(())
 }

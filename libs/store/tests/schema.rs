@@ -2,8 +2,10 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
 
+use std::time::Duration;
+
 use sandbox::test::TestDatabase;
-use store::{SCHEMA_RELEASE, find_schema_mismatch, list_migrations, list_schema_releases};
+use store::{Config, SCHEMA_RELEASE, find_schema_mismatch, list_migrations, list_schema_releases};
 
 /// Returns the sentence by which this program refuses the database after this change.
 async fn refusal_after(change: &str) -> Option<String> {
@@ -66,4 +68,57 @@ async fn the_schema_of_the_next_release_is_accepted_and_the_one_after_it_is_not(
          start the programs of release {found}"
     );
     assert_eq!(text, expected);
+}
+
+#[tokio::test]
+async fn a_newer_schema_is_refused_also_if_rows_of_releases_are_missing() {
+    let (last, found) = (SCHEMA_RELEASE + 2, SCHEMA_RELEASE + 1);
+    let text = refusal_after(&release(last)).await.unwrap();
+    assert_eq!(
+        text,
+        format!(
+            "the database has the schema of release of test {last}, but this program works only up to that of release \
+             number {found}: start the programs of release of test {last}"
+        )
+    );
+    let alone = format!("delete from schema_releases; {}", release(last));
+    assert_eq!(refusal_after(&alone).await.unwrap(), text);
+    for nothing_recorded in ["delete from schema_releases", "drop table schema_releases"] {
+        let text = refusal_after(nothing_recorded).await.unwrap();
+        let expected =
+            "the schema of the database can't be checked: no release is recorded in `schema_releases`; ";
+        assert!(text.starts_with(expected), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn a_database_that_answers_without_its_schema_is_refused_and_one_that_does_not_answer_is_an_error() {
+    let database = sandbox::test::database().await;
+    let (_, address) = database.url.rsplit_once('@').unwrap();
+    let (_, name) = address.rsplit_once('/').unwrap();
+    let role = format!("limited_{name}");
+    let grants = format!(
+        "create role {role} login password 'only-for-this-test'; grant usage on schema public to {role};"
+    );
+    store::execute_raw(&database.db, &grants).await.unwrap();
+    let url = format!("postgres://{role}:only-for-this-test@{address}");
+    let config = Config { acquire_timeout: Duration::from_mins(1), ..Config::new(&url, 1) };
+    let limited = store::connect(&config).unwrap();
+    let text = find_schema_mismatch(&limited).await.unwrap().unwrap().to_string();
+    // Postgres adds where in its own source.
+    for part in [
+        "the schema of the database can't be checked: postgres: error returned from database: permission denied for table \
+         _sqlx_migrations",
+        "; this program must be able to read the tables `_sqlx_migrations` and `schema_releases`",
+    ] {
+        assert!(text.contains(part), "{text}");
+    }
+    store::execute_raw(&database.db, &format!("grant select on all tables in schema public to {role}"))
+        .await
+        .unwrap();
+    assert_eq!(find_schema_mismatch(&limited).await.unwrap(), None);
+    limited.close().await;
+
+    let absent = store::connect(&Config::new("postgres://app@127.0.0.1:9/app", 1)).unwrap();
+    assert!(find_schema_mismatch(&absent).await.is_err());
 }

@@ -3,8 +3,7 @@
 
 use std::path::PathBuf;
 
-use sandbox::IssuedCertificate;
-use sandbox::postgres::{Options, Postgres};
+use sandbox::postgres::{IssuedCertificate, Options, Postgres};
 use sandbox::progress::Progress;
 use sandbox::test::{TestAuthority, folder};
 use store::Config;
@@ -47,10 +46,7 @@ async fn with_a_ca_file_only_its_servers_are_trusted_and_only_by_their_names() {
     assert_eq!(is_encrypted(&config(&server, "localhost", authority.ca_file())).await, Ok(true));
 
     let wrong_authority = is_encrypted(&config(&server, "localhost", other.ca_file())).await.unwrap_err();
-    assert!(
-        wrong_authority.contains("UnknownIssuer") || wrong_authority.contains("BadSignature"),
-        "{wrong_authority}"
-    );
+    assert!(wrong_authority.contains("UnknownIssuer"), "{wrong_authority}");
     let wrong_name = is_encrypted(&config(&server, "127.0.0.1", authority.ca_file())).await.unwrap_err();
     assert!(wrong_name.contains("NotValidForName"), "{wrong_name}");
 

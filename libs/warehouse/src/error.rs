@@ -26,6 +26,9 @@ pub enum Error {
 const PERMANENT_CODES: &[u32] =
     &[6, 10, 16, 20, 26, 27, 33, 34, 36, 38, 41, 42, 43, 44, 46, 47, 53, 62, 69, 70, 72, 117, 131, 349];
 
+/// The code of a statement to which the user lacks a right. An operator may grant it, so it is not among the permanent ones.
+const ACCESS_DENIED: u32 = 497;
+
 /// The limit that a statement exceeded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExceededLimit {
@@ -59,6 +62,12 @@ impl Error {
             Self::Statement(source) | Self::Migration { source, .. } => Some(source),
             Self::Setting(_) => None,
         }
+    }
+
+    /// Whether the server refused the statement for good: it is wrong there, or its user lacks the right to it.
+    pub(crate) fn is_refusal(&self) -> bool {
+        let Some(ClientError::BadResponse(text)) = self.source() else { return false };
+        code_of(text).is_some_and(|code| code == ACCESS_DENIED || PERMANENT_CODES.contains(&code))
     }
 
     /// Whether a retry may succeed.
@@ -111,6 +120,22 @@ mod tests {
         ];
         assert!(!permanent.iter().any(Error::retryable));
         assert!(permanent.iter().all(|error| error.exceeded_limit().is_none()));
+    }
+
+    #[test]
+    fn a_refusal_is_an_answer_and_an_overloaded_server_is_none() {
+        let denied = "Code: 497. DB::Exception: app: Not enough privileges. (ACCESS_DENIED)";
+        assert!(response(denied).is_refusal());
+        assert!(response("Code: 47. DB::Exception: Unknown expression identifier `name`").is_refusal());
+        for no_answer in [
+            Error::Statement(ClientError::TimedOut),
+            Error::Statement(ClientError::Network("connection refused".into())),
+            response("Code: 516. DB::Exception: app: Authentication failed"),
+            response("Code: 241. DB::Exception: Memory limit exceeded"),
+            response("502 Bad Gateway"),
+        ] {
+            assert!(!no_answer.is_refusal(), "{no_answer}");
+        }
     }
 
     #[test]

@@ -1,31 +1,18 @@
 //! Applies the migrations, as described in `migrations/clickhouse/README.md`.
 
 mod cluster;
+mod files;
 mod schema;
 mod state;
 
 pub use schema::SchemaMismatch;
 pub use state::{Migration, MigrationState};
 
-use clickhouse::Row;
 use clickhouse::sql::Identifier;
-use serde::{Deserialize, Serialize};
+use files::{Applied, FILES};
 
 use crate::client::Warehouse;
 use crate::error::Error;
-
-/// All files, in order.
-const FILES: &[(&str, &str)] = &[
-    ("0001_events.sql", include_str!("../../../migrations/clickhouse/0001_events.sql")),
-    ("0002_visits.sql", include_str!("../../../migrations/clickhouse/0002_visits.sql")),
-    ("0003_visit_times.sql", include_str!("../../../migrations/clickhouse/0003_visit_times.sql")),
-    ("0004_tallies.sql", include_str!("../../../migrations/clickhouse/0004_tallies.sql")),
-];
-
-#[derive(Row, Serialize, Deserialize)]
-struct Applied {
-    name: String,
-}
 
 impl Warehouse {
     /// Creates the database if it does not exist and applies pending migrations. Concurrent processes may do so: every

@@ -43,3 +43,16 @@ async fn a_missing_database_has_no_schema() {
     let mismatch = missing.connect().find_schema_mismatch().await.unwrap().unwrap();
     assert!(mismatch.to_string().contains("has no schema, this program needs "), "{mismatch}");
 }
+
+#[tokio::test]
+async fn a_database_that_answers_without_its_schema_is_refused_and_one_that_does_not_answer_is_an_error() {
+    let clickhouse = sandbox::test::clickhouse().await;
+    execute(&clickhouse, "DROP TABLE schema_migrations SYNC").await;
+    execute(&clickhouse, "CREATE TABLE schema_migrations (other String) ENGINE = MergeTree ORDER BY other")
+        .await;
+    let mismatch = clickhouse.connect().find_schema_mismatch().await.unwrap().unwrap().to_string();
+    assert!(mismatch.starts_with("the schema of the ClickHouse database can't be checked: "), "{mismatch}");
+    assert!(mismatch.ends_with("able to read `system.tables` and `schema_migrations`"), "{mismatch}");
+    let absent = TestClickHouse { url: "http://127.0.0.1:9".to_owned(), ..clickhouse };
+    assert!(absent.connect().find_schema_mismatch().await.is_err());
+}

@@ -1,5 +1,4 @@
 //! ClickHouse over HTTPS with a private authority.
-#![expect(clippy::unwrap_used, reason = "a test's own plumbing may fail loudly")]
 
 use std::path::PathBuf;
 
@@ -25,7 +24,7 @@ async fn with_a_ca_file_only_its_servers_are_trusted_and_only_by_their_names() {
 
     assert_eq!(ping(&config("localhost", authority.ca_file())).await, Ok(()));
     for (host, ca_file, reason) in [
-        ("localhost", other.ca_file(), "invalid peer certificate"),
+        ("localhost", other.ca_file(), "UnknownIssuer"),
         ("localhost", PathBuf::new(), "UnknownIssuer"),
         ("127.0.0.1", authority.ca_file(), "NotValidForName"),
     ] {

@@ -2,7 +2,7 @@
 
 use super::sql::{actions, statements};
 
-/// A release whose statements are listed.
+/// A release in the list of statements.
 pub(super) struct Release {
     pub(super) number: i32,
     pub(super) name: String,
@@ -43,14 +43,15 @@ impl Migration {
                 && !index.is_concurrent
             {
                 found.push(format!(
-                    "create the index on {} CONCURRENTLY, in a file of its own whose first line is `-- no-transaction`",
+                    "create the index on {} CONCURRENTLY, in a file of its own that begins with the line `-- no-transaction`",
                     index.table
                 ));
             }
             let is_concurrent = statement.contains(" index concurrently ");
             if is_concurrent && (!is_without_transaction || statements.len() > 1) {
                 found.push(
-                    "CONCURRENTLY needs a file of its own whose first line is `-- no-transaction`".to_owned(),
+                    "CONCURRENTLY needs a file of its own that begins with the line `-- no-transaction`"
+                        .to_owned(),
                 );
             }
             if let Some(table) = locked_table(statement, &created)
@@ -81,7 +82,7 @@ impl Migration {
         let is_allowed = contract == "none" || needed_by.is_some_and(|release| release.number < previous);
         (!is_allowed).then(|| {
             format!(
-                "`-- contract: {contract}` must name a release before the last one, whose programs run during the upgrade"
+                "`-- contract: {contract}` must name a release before the last one: the last one's programs run during the upgrade"
             )
         })
     }
@@ -172,7 +173,7 @@ fn breaks(action: &str) -> bool {
     }
 }
 
-/// Returns the existing table whose lock keeps other statements from it.
+/// Returns the existing table that the statement locks against others.
 fn locked_table(statement: &str, created: &[String]) -> Option<String> {
     let is_existing = |table: &&str| !created.iter().any(|one| one == table);
     let table = if let Some(rest) = after(statement, "alter table") {

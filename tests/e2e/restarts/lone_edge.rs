@@ -22,19 +22,15 @@ async fn a_lone_edge_refuses_connections_for_a_moment_and_cuts_none() -> Result<
     let scene = Scene::create(&system, edge.port()).await?;
 
     let load = Load::start([scene.page_views(), scene.api_calls()].concat());
-    edge.restart().await?;
+    let (_shutdown, start) = edge.restart().await?;
     let outcome = load.stop().await;
     let cut: Vec<_> = outcome.failures.iter().filter(|failure| !failure.is_refused).collect();
     ensure!(cut.is_empty(), "requests failed whose connection was accepted: {cut:#?}");
-    let sent = |failure: Option<&harness::Failure>| failure.map_or(Duration::ZERO, |one| one.sent_after);
-    let refused_for = sent(outcome.failures.last()) - sent(outcome.failures.first());
-    ensure!(refused_for <= REFUSED_FOR, "connections were refused for {refused_for:?}");
-    println!(
-        "RESTART | one edge, no balancer (refused for {} ms) | {} | {} refused | {:.0} ms |",
-        refused_for.as_millis(),
-        outcome.total(),
-        outcome.failures.len(),
-        outcome.longest.as_secs_f64() * 1_000.0
-    );
+    let refused_for = outcome.refused_for();
+    // A start takes 200 ms, and longer on a busy machine.
+    let limit = REFUSED_FOR.max(start * 4);
+    ensure!(refused_for <= limit, "connections were refused for {refused_for:?}; the start took {start:?}");
+    let failed = format!("{} refused, within {} ms", outcome.failures.len(), refused_for.as_millis());
+    println!("{}", outcome.row("one edge without a balancer", &failed));
     scene.ensure_each_page_is_stored_once().await
 }

@@ -4,4 +4,5 @@ mod balanced;
 mod lone_control_plane;
 mod lone_edge;
 mod scene;
+mod slow_page;
 mod socket_activation;

@@ -22,11 +22,7 @@ async fn no_connection_is_refused_while_an_edge_with_a_passed_socket_restarts() 
     let outcome = load.stop().await;
     outcome.ensure_no_failure()?;
     scene.ensure_each_page_is_stored_once().await?;
-    println!(
-        "RESTART | one edge with a passed socket | {} | 0 | {:.0} ms |",
-        outcome.total(),
-        outcome.longest.as_secs_f64() * 1_000.0
-    );
+    println!("{}", outcome.row("one edge with a passed socket", "0"));
 
     let load = Load::start(scene.page_views());
     for _ in 0..3 {
@@ -38,11 +34,7 @@ async fn no_connection_is_refused_while_an_edge_with_a_passed_socket_restarts() 
     let outcome = load.stop().await;
     let refused = outcome.failures.iter().filter(|failure| failure.is_refused).count();
     ensure!(refused == 0, "{refused} of {} connections were refused", outcome.total());
-    println!(
-        "RESTART | one edge with a passed socket, killed 3 times | {} | {} cut, 0 refused | {:.0} ms |",
-        outcome.total(),
-        outcome.failures.len(),
-        outcome.longest.as_secs_f64() * 1_000.0
-    );
+    let failed = format!("{} cut, 0 refused", outcome.failures.len());
+    println!("{}", outcome.row("one edge with a passed socket, killed three times", &failed));
     Ok(())
 }

@@ -85,7 +85,9 @@ class Engine:
         (STATE / "daemon.json").write_text(json.dumps({
             "data-root": str(STATE / "data"), "exec-root": str(STATE / "exec"), "pidfile": str(STATE / "pid"),
             "hosts": [f"unix://{STATE}/socket"], "default-ulimits": limit, "storage-driver": "overlay2",
-            "cgroup-parent": "/web-runtime-nightly"}))
+            "cgroup-parent": "/web-runtime-nightly",
+            # Ports by iptables alone, as clients of other machines get them; the proxy for loopback accepts before it connects.
+            "userland-proxy": False}))
         plugins = STATE / "client" / "cli-plugins"
         plugins.mkdir(parents=True)
         (plugins / "docker-compose").symlink_to(packages.compose() / "bin" / "docker-compose")
@@ -113,10 +115,10 @@ class Engine:
         return int(self.docker("image", "inspect", image, "--format", "{{.Size}}")) / 1e6
 
     def memory_mb(self, container):
-        """The memory of a container's processes, without the page cache: what its limit can't reclaim."""
+        """The resident memory of each process of a container; pages that processes share are divided among them."""
         for pid in self.docker("top", container, "-eo", "pid").split()[1:]:
-            status = pathlib.Path(f"/proc/{pid}/status").read_text()
-            yield int(re.search(r"VmRSS:\s+(\d+)", status).group(1)) / 1024
+            pages = pathlib.Path(f"/proc/{pid}/smaps_rollup").read_text()
+            yield int(re.search(r"Pss:\s+(\d+)", pages).group(1)) / 1024
 
     def kill(self, container):
         """Kills the first process of a container. `docker kill` would turn the restart policy off."""

@@ -14,6 +14,7 @@ from containers.engine import STATE
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 HERE = pathlib.Path(__file__).resolve().parent
 PROGRAMS = ["edge-server", "control-plane", "collector", "job-runner", "webruntime"]
+CRATES = ["edge-server", "control-plane", "collector", "job-runner", "operator"]
 STORES = ["postgres", "redis", "clickhouse", "seaweedfs", "haproxy"]
 PREFIX = "web-runtime-nightly"
 
@@ -22,7 +23,7 @@ def build_binaries(folder):
     """Builds the five programs of a checkout in release mode; returns the folder with them."""
     print(f"building the programs of {folder}", flush=True)
     target = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", folder / "target")) if folder == ROOT else folder / "target"
-    command = ["cargo", "build", "--release", "--locked", *[part for name in PROGRAMS for part in ("--bin", name)]]
+    command = ["cargo", "build", "--release", "--locked", *[part for name in CRATES for part in ("-p", name)]]
     subprocess.run(command, cwd=folder, check=True, env=os.environ | {"SQLX_OFFLINE": "true", "CARGO_TARGET_DIR": str(target)})
     return target / "release"
 
@@ -76,7 +77,12 @@ def add_programs(engine, binaries, version):
 def installation(folder, version, *options):
     """Copies deploy/compose to a folder and sets it up with the images made here."""
     shutil.copytree(ROOT / "deploy/compose", folder, ignore=shutil.ignore_patterns("secrets", ".env"))
-    subprocess.run([folder / "setup", "localhost", *options], check=True, stdout=subprocess.DEVNULL)
+    made = []
+    for _ in range(2):
+        subprocess.run([folder / "setup", "localhost", *options], check=True, stdout=subprocess.DEVNULL)
+        made.append({path.name: path.read_text() for path in [*(folder / "secrets").iterdir(), folder / ".env"]})
+    if made[0] != made[1]:
+        sys.exit("setup changed what it had made before")
     settings = (folder / ".env").read_text()
     values = {f"{name.upper()}_IMAGE": f"{PREFIX}/{name}:test" for name in STORES} | {"VERSION": version, "EDGE_NOFILE": "20000",
                                                                                    "CLICKHOUSE_NOFILE": "20000"}

@@ -34,8 +34,10 @@ class Load:
         }
         self.count = collections.Counter()
         self.failures = []
+        self.failed_at = []
         self.slowest = collections.Counter()
         self.submissions = []
+        self.events = 0
         self.lock = threading.Lock()
         self.stopping = threading.Event()
         self.threads = [threading.Thread(target=self.send_steadily, args=(kind, kept)) for kind in self.kinds for kept in (True, False)]
@@ -49,6 +51,10 @@ class Load:
         self.stopping.set()
         for thread in self.threads:
             thread.join()
+
+    def outage_seconds(self):
+        """From the first failure to the last."""
+        return max(self.failed_at) - min(self.failed_at) if self.failed_at else 0
 
     def send_steadily(self, kind, kept):
         method, host, path, body, headers = self.kinds[kind]
@@ -67,6 +73,9 @@ class Load:
                     failure = f"{response.status} {content[:120]!r}"
                 elif kind == "submission":
                     self.submissions.append(json.loads(content)["submissionId"])
+                elif kind == "event":
+                    with self.lock:
+                        self.events += 1
                 if response.will_close or not kept:
                     connection.close()
                     connection = None
@@ -79,6 +88,7 @@ class Load:
                 self.count[kind] += 1
                 self.slowest[kind] = max(self.slowest[kind], seconds)
                 if failure:
+                    self.failed_at.append(began)
                     self.failures.append(f"{time.strftime('%H:%M:%S')} {kind}, {'kept' if kept else 'new'} connection, after {seconds:.2f} s: {failure}")
             due = max(due + 1 / PER_SECOND, time.monotonic() - 1)
             self.stopping.wait(max(0, due - time.monotonic()))

@@ -15,7 +15,7 @@ use crate::harness::{Api, send_to};
 
 /// The harness configures it.
 const OLD: &str = "a-pepper-for-tests";
-const NEW: &str = "another-pepper-for-tests";
+const NEW: &str = "3f6d1c0a9b8e47d25a6c7e8f90123456";
 /// Uses are recorded once a minute.
 const BETWEEN_USES: TimeDelta = TimeDelta::minutes(2);
 
@@ -174,5 +174,8 @@ async fn an_invalid_list_of_peppers_is_refused_with_the_position_of_the_entry() 
     let api = Api::start(&[]).await;
     let error = api.refused(&[&setting(&[NEW, "short"])]);
     assert!(error.contains("entry 2 of secrets.key_pepper has fewer than 16 characters"), "{error}");
-    assert!(!error.contains("another"), "{error}");
+    assert!(!error.contains(NEW) && !error.contains("short"), "{error}");
+    let error = api.refused(&[&setting(&[OLD, "a part behind a comma"])]);
+    assert!(error.contains("secrets.key_pepper contains a comma, and entries 1 and 2 are not of"), "{error}");
+    assert!(!error.contains(OLD), "{error}");
 }

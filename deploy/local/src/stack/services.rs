@@ -28,6 +28,8 @@ pub(crate) enum Which {
 
 /// Runs the services until SIGTERM.
 pub(crate) fn run(which: Which, folder: &Folder, set: Vec<String>) -> Result<()> {
+    // Before there are threads, because it changes the environment.
+    service::adopt_passed_sockets()?;
     let child = Child { folder, set, shutdown: Shutdown::new() };
     let [edge, control, collector, jobs] = NAMES;
     let (name, settings_of) = match which {

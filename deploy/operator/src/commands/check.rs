@@ -18,7 +18,8 @@ pub(crate) const EXAMPLES: &str = "Examples:
   webruntime check --wait 60s      … once the databases accept connections
 
 The exit code is 1 if a check failed, and 0 if there are warnings at most. Run it after an upgrade, after a restored backup,
-and with the settings and on a machine that the services have: then it finds what they would find.";
+and with the settings and on a machine that the services have: then it finds what they would find. Whether the edge has TLS it
+can tell only from the edge's settings, listen.https and http.trusted_proxies: without both there is a warning.";
 
 /// Options of `check`.
 #[derive(Debug, Args)]
@@ -72,6 +73,11 @@ async fn find(context: &Context) -> Vec<Finding> {
     let advice = "see the commented defaults: webruntime --print-config";
     let warnings = settings.warnings.iter().map(|warning| Finding::warning("settings", warning, advice));
     let mut findings: Vec<Finding> = warnings.collect();
+    if settings.lacks_tls {
+        let detail = "the edge's TLS was not checked: these settings have neither `listen.https` nor `http.trusted_proxies`";
+        let advice = "run this with the edge's settings too; an edge beyond localhost needs one of the two";
+        findings.push(Finding::warning("settings.tls", detail, advice));
+    }
     findings.extend([postgres, clickhouse, redis].into_iter().flatten());
     findings.push(checks::check_edges(&settings.blobs, settings.http.edges).unwrap_or(blobs));
     if has_postgres && has_clickhouse {

@@ -19,9 +19,10 @@ pub(crate) const EXAMPLES: &str = "Examples:
   webruntime deliveries retry --account 01990a2b-… --since 7d    all webhooks of an account
   webruntime deliveries retry --all --since 6h --yes             all accounts, as after a failure of the network
 
-Failed and canceled deliveries of active webhooks start their schedule of attempts anew, earliest first, as fast as the limits
-of the job-runners allow. Test pings are not among them, nor deliveries of disabled webhooks and suspended accounts. Receivers
-see the ids of the first attempts, so those that check ids process none twice.";
+Failed deliveries of active webhooks start their schedule of attempts anew, earliest first, as fast as the limits of the
+job-runners allow. Test pings are not among them, nor deliveries of disabled webhooks and suspended accounts, nor, without
+--canceled, those that the accounts canceled. Receivers see the ids of the first attempts, so those that check ids process none
+twice.";
 
 /// Options of `deliveries`.
 #[derive(Debug, Args)]
@@ -51,6 +52,9 @@ struct Retry {
     /// Those that failed within this time
     #[arg(long, value_name = "DURATION", default_value = "24h", value_parser = duration)]
     since: Duration,
+    /// Also those that their accounts canceled
+    #[arg(long)]
+    canceled: bool,
     /// Retry them
     #[arg(long)]
     yes: bool,
@@ -68,15 +72,22 @@ pub(crate) async fn run(context: &Context, args: &Deliveries) -> Result<ExitCode
     // Postgres' clock stamped them.
     let until = store::read_clock(&mut conn).await?;
     let since = until - TimeDelta::from_std(args.since)?;
-    let filter = Filter { account_id: args.account, webhook_id: args.webhook, since, until };
+    let filter = Filter {
+        account_id: args.account,
+        webhook_id: args.webhook,
+        since,
+        until,
+        includes_canceled: args.canceled,
+    };
     let found = deliveries::count(&mut conn, &filter).await?;
     drop(conn);
     let oldest = found.oldest.map(|at| format!(", the first of {}", at.format("%Y-%m-%d %H:%M UTC")));
     println!(
-        "{} deliveries of {} webhooks of {} accounts failed since {}{}.",
+        "{} deliveries of {} webhooks of {} accounts {} since {}{}.",
         found.retryable,
         found.webhooks,
         found.accounts,
+        if args.canceled { "failed or were canceled" } else { "failed" },
         since.format("%Y-%m-%d %H:%M UTC"),
         oldest.unwrap_or_default()
     );

@@ -16,7 +16,8 @@ pub(crate) const EXAMPLES: &str = "Examples:
   webruntime images pin --update                         … and replace the digests that are there
 
 A tag can be published anew; a digest is the image itself. Each line IMAGE=repository:tag, with `IMAGE` at the end of its name,
-becomes IMAGE=repository:tag@sha256:…; other lines stay as they are. The command asks the registry through
+becomes IMAGE=repository:tag@sha256:…, with its quotes and its comment; other lines stay as they are. A line of an image that
+can't be read, such as one with another variable in it, is an error. The command asks the registry through
 `docker buildx imagetools inspect`, and otherwise uses the image that `docker pull` got. Images that were built on this machine
 have no digest and stay as they are.";
 
@@ -59,12 +60,17 @@ pub(crate) fn run(args: &Images) -> Result<ExitCode> {
     let (mut lines, mut changed, mut failed) = (Vec::new(), 0, 0);
     for line in text.split_inclusive('\n') {
         let pinned = match image_of(line) {
-            Some((name, image)) if *update || !image.contains('@') => {
+            Err(reason) => {
+                eprintln!("{}: {reason}", line.trim());
+                failed += 1;
+                None
+            }
+            Ok(Some((name, image))) if *update || !image.contains('@') => {
                 let tag = image.split('@').next().unwrap_or_default();
                 match digest_of(docker, tag) {
                     Ok(Digest::Known(digest)) => {
                         println!("{name}: {tag}@{digest}");
-                        Some(line.replacen(image, &format!("{tag}@{digest}"), 1))
+                        Some(with_value(line, image, &format!("{tag}@{digest}")))
                     }
                     Ok(Digest::None) => {
                         println!("{name}: {tag} was built on this machine and has no digest");
@@ -77,11 +83,11 @@ pub(crate) fn run(args: &Images) -> Result<ExitCode> {
                     }
                 }
             }
-            Some((name, image)) => {
+            Ok(Some((name, image))) => {
                 println!("{name}: {image} is pinned already; --update asks again");
                 None
             }
-            None => None,
+            Ok(None) => None,
         };
         changed += usize::from(pinned.as_deref().is_some_and(|pinned| pinned != line));
         lines.push(pinned.unwrap_or_else(|| line.to_owned()));
@@ -92,18 +98,54 @@ pub(crate) fn run(args: &Images) -> Result<ExitCode> {
     println!("{}: {changed} images pinned.", env_file.display());
     if failed > 0 {
         bail!(
-            "{failed} images have no digest yet; the lines above say why. Pull them, or connect to their registry"
+            "{failed} images have no digest yet; the lines above say why. Correct their lines, pull them, or connect to their registry"
         );
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// Returns name and value of a line such as `POSTGRES_IMAGE=postgres:18.1-trixie`.
-fn image_of(line: &str) -> Option<(&str, &str)> {
-    let (name, value) = line.trim().split_once('=')?;
-    let value = value.trim().trim_matches(['"', '\'']);
-    let is_image = name.ends_with("IMAGE") && !value.is_empty() && !value.contains(['$', ' ']);
-    (is_image && !name.starts_with('#')).then_some((name, value))
+/// Returns name and value of a line such as `POSTGRES_IMAGE="postgres:18.1-trixie"  # comment`; `None` if it sets no image. The
+/// error says why the image can't be read.
+fn image_of(line: &str) -> Result<Option<(&str, &str)>, &'static str> {
+    let line = line.trim();
+    let line = line.strip_prefix("export ").unwrap_or(line).trim_start();
+    let Some((name, value)) = line.split_once('=') else { return Ok(None) };
+    if name.starts_with('#') || !name.trim_end().ends_with("IMAGE") {
+        return Ok(None);
+    }
+    if name.contains(char::is_whitespace) {
+        return Err("there is a space in its name or before the equals sign");
+    }
+    let value = value.trim_start();
+    // All of it is a comment.
+    if value.starts_with('#') {
+        return Ok(None);
+    }
+    let (value, rest) = match value.chars().next() {
+        Some(quote @ ('"' | '\'')) => {
+            let inner = value.get(1..).unwrap_or_default();
+            inner.split_once(quote).ok_or("its closing quote is missing")?
+        }
+        // A comment begins after a space.
+        _ => value.find(char::is_whitespace).map_or((value, ""), |end| value.split_at(end)),
+    };
+    let rest = rest.trim_start();
+    if !(rest.is_empty() || rest.starts_with('#')) {
+        return Err("there is more than an image and a comment");
+    }
+    if value.contains('$') {
+        return Err("it has another variable in it; write the image itself");
+    }
+    if value.contains(char::is_whitespace) {
+        return Err("there is a space in the image");
+    }
+    Ok((!value.is_empty()).then_some((name, value)))
+}
+
+/// Replaces the value of a line.
+fn with_value(line: &str, value: &str, new: &str) -> String {
+    let (name, rest) = line.split_once('=').unwrap_or((line, ""));
+    format!("{name}={}", rest.replacen(value, new, 1))
 }
 
 /// Asks the registry, or else the images of this machine.
@@ -161,11 +203,24 @@ mod tests {
 
     #[test]
     fn only_lines_of_images_are_found() {
-        assert_eq!(image_of("REDIS_IMAGE=redis:8.2\n"), Some(("REDIS_IMAGE", "redis:8.2")));
-        assert_eq!(image_of("IMAGE = \"redis:8.2\""), None, "a name has no space in an .env file");
-        assert_eq!(image_of("IMAGE=\"redis:8.2\""), Some(("IMAGE", "redis:8.2")));
-        for other in ["# REDIS_IMAGE=redis:8.2", "VERSION=0.1", "A_IMAGE=", "A_IMAGE=$B_IMAGE", ""] {
-            assert_eq!(image_of(other), None, "{other}");
+        for (line, image) in [
+            ("REDIS_IMAGE=redis:8.2\n", ("REDIS_IMAGE", "redis:8.2")),
+            ("IMAGE=\"redis:8.2\"", ("IMAGE", "redis:8.2")),
+            ("X_IMAGE=a:1 # note", ("X_IMAGE", "a:1")),
+            ("X_IMAGE='a:1'\t# note's end", ("X_IMAGE", "a:1")),
+            ("export X_IMAGE= a:1", ("X_IMAGE", "a:1")),
+        ] {
+            assert_eq!(image_of(line), Ok(Some(image)), "{line}");
+        }
+        for other in
+            ["# REDIS_IMAGE=redis:8.2", "VERSION=0.1", "A_IMAGE=", "A_IMAGE= # none", "A_IMAGE=\"\"", ""]
+        {
+            assert_eq!(image_of(other), Ok(None), "{other}");
+        }
+        for unreadable in
+            ["A_IMAGE=$B_IMAGE", "IMAGE = \"redis:8.2\"", "A_IMAGE=\"a:1", "A_IMAGE=a:1 b:2", "A_IMAGE='a 1'"]
+        {
+            assert!(image_of(unreadable).is_err(), "{unreadable}");
         }
     }
 

@@ -18,7 +18,8 @@ pub(crate) const EXAMPLES: &str = "Examples:
 
 Run it before the services of a new release start: services never migrate. They refuse a schema older than theirs, and accept
 that of one release more, so the old ones run on while this works. Several runs at once are safe: one works, the others wait.
-A run that was stopped is continued by the next one. There is no way back: make a backup first.";
+A run that was stopped is continued by the next one. There is no way back: make a backup first. On the schema of the next
+release, as after a rollback of the programs, it changes nothing and succeeds.";
 
 /// Options of `migrate`.
 #[derive(Debug, Args)]
@@ -52,8 +53,14 @@ pub(crate) async fn run(context: &Context, args: &Migrate) -> Result<ExitCode> {
             eprintln!("{store}: applying {name}, {remaining} to go");
         }
     };
-    let applied = migrations::apply(&context.db, &context.warehouse, report).await?;
-    if applied.postgres + applied.clickhouse == 0 {
+    let applied = migrations::apply(&context.db, &context.warehouse, &context.operator(), report).await?;
+    if !applied.newer.is_empty() {
+        println!(
+            "No migration was pending. The next release has migrated these databases already ({}); this release works with \
+             that schema.",
+            applied.newer.join(", ")
+        );
+    } else if applied.postgres + applied.clickhouse == 0 {
         println!("No migration was pending.");
     } else {
         println!(

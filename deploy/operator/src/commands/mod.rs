@@ -6,6 +6,7 @@ mod context;
 pub(crate) mod deliveries;
 mod dispatch;
 pub(crate) mod images;
+mod key_output;
 pub(crate) mod keys;
 pub(crate) mod migrate;
 pub(crate) mod outbox;

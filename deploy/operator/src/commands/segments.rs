@@ -1,13 +1,14 @@
 //! `webruntime segments`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result};
+use anyhow::{Context as _, Result, ensure};
 use clap::{Args, Subcommand};
 use collector::stored_segments::{self, Config, StoredSegment};
+use operations::audit::LongChange;
 use serde_json::json;
 use service::config::{Defaults, Loaded, load};
 use service::telemetry;
@@ -62,16 +63,15 @@ pub(crate) async fn run(context: &Context, args: &Segments) -> Result<ExitCode> 
         config.segments.folder.clone_from(folder);
     }
     let folder = &config.segments.folder;
-    let list = || stored_segments::list(folder).with_context(|| format!("reading {}", folder.display()));
-    let before = list()?;
+    let before = list(folder)?;
+    if before.is_empty() {
+        println!("{}: 0 segments", folder.display());
+        return Ok(ExitCode::SUCCESS);
+    }
     let Command::Ship { timeout, .. } = &args.command else {
         print(context, &before);
         return Ok(ExitCode::SUCCESS);
     };
-    if before.is_empty() {
-        println!("{} has no segments.", folder.display());
-        return Ok(ExitCode::SUCCESS);
-    }
     // The collector's code logs why a segment can't be sent.
     let log = telemetry::Config {
         log: "warn".to_owned(),
@@ -82,10 +82,11 @@ pub(crate) async fn run(context: &Context, args: &Segments) -> Result<ExitCode> 
     let _log = telemetry::init(&log, "webruntime")?;
     context.warehouse.ping().await.context("connecting to ClickHouse")?;
     store::try_connect(&context.db).await.context("connecting to Postgres")?;
-    let left = stored_segments::ship(&config, *timeout).await?;
-    let detail = json!({ "segments": before.len(), "bytes": bytes(&before), "left": left.len() });
-    let mut conn = store::acquire(&context.db).await?;
-    context.operator().record(&mut conn, "segments ship", folder.to_str(), detail).await?;
+    let operator = context.operator();
+    let detail = json!({ "segments": before.len(), "bytes": bytes(&before) });
+    let change = LongChange::begin(&context.db, &operator, "segments ship", folder.to_str(), detail).await?;
+    let shipped = stored_segments::ship(&config, *timeout).await;
+    let left = change.end(&context.db, shipped, |left| json!({ "left": left.len() })).await?;
     println!("{} of {} segments are in ClickHouse.", before.len().saturating_sub(left.len()), before.len());
     if left.is_empty() {
         return Ok(ExitCode::SUCCESS);
@@ -96,6 +97,17 @@ pub(crate) async fn run(context: &Context, args: &Segments) -> Result<ExitCode> 
          (a checksum and JSON). For the others, run the command again."
     );
     Ok(ExitCode::FAILURE)
+}
+
+/// Returns the segments of a folder. A missing folder is an error: it is most often a volume that is not mounted here.
+fn list(folder: &Path) -> Result<Vec<StoredSegment>> {
+    ensure!(
+        folder.is_dir(),
+        "there is no folder {}, which is `segments.folder` unless --folder names another one: mount the collector's volume \
+         there, or name the folder where it is",
+        folder.display()
+    );
+    stored_segments::list(folder).with_context(|| format!("reading {}", folder.display()))
 }
 
 /// Returns the collector's defaults without its secrets, which shipping needs not: this program has more of them.

@@ -1,5 +1,8 @@
 //! `admin`: accounts, and the log of what operators changed.
 
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+
 use chrono::Utc;
 use domain::peppers::Peppers;
 
@@ -14,7 +17,8 @@ fn value<'a>(output: &'a str, label: &str) -> &'a str {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_first_account_has_a_key_that_works_and_is_shown_once() {
     let installation = Installation::new().await;
-    let output = installation.ok(&["admin", "create-account", "--email", "Ana@example.com", "--plan", "pro"]);
+    let create = ["admin", "create-account", "--email", "Ana@example.com", "--plan", "pro", "--print-key"];
+    let output = installation.ok(&create);
     let (id, key) = (value(&output, "account"), value(&output, "key"));
     let fingerprints = Peppers::parse(PEPPER).unwrap().fingerprints(key);
     let mut conn = store::acquire(&installation.database.db).await.unwrap();
@@ -40,19 +44,49 @@ async fn the_first_account_has_a_key_that_works_and_is_shown_once() {
     for (email, plan, reason) in
         [("ana", "free", "not an e-mail address"), ("b@example.com", "gold", "plans are: free, pro, scale")]
     {
-        let error = installation.error(&["admin", "create-account", "--email", email, "--plan", plan]);
+        let create = ["admin", "create-account", "--email", email, "--plan", plan, "--print-key"];
+        let error = installation.error(&create);
         assert!(error.contains(reason), "{error}");
     }
     assert_eq!(installation.ok(&["admin", "accounts"]).lines().count(), 2, "nothing was created");
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_key_goes_into_a_new_file_of_its_owner_and_into_no_log() {
+    let installation = Installation::new().await;
+    let folder = sandbox::test::folder();
+    fs::create_dir_all(folder.path()).unwrap();
+    let path = folder.path().join("ana.key");
+    let create = ["admin", "create-account", "--email", "ana@example.com"];
+    let error = installation.error(&create);
+    assert!(error.contains("not a terminal") && error.contains("--key-file"), "{error}");
+    let to_file = [&create[..], &["--key-file", path.to_str().unwrap()]].concat();
+    let error = installation.error(&[&to_file[..], &["--plan", "gold"]].concat());
+    assert!(error.contains("plans are") && !path.exists(), "no key, no file: {error}");
+
+    let output = installation.ok(&to_file);
+    let key = fs::read_to_string(&path).unwrap();
+    assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    assert!(!output.contains(key.trim()) && output.contains(path.to_str().unwrap()), "{output}");
+    assert!(installation.ok(&["admin", "account", key.trim()]).contains(value(&output, "account")));
+
+    let error = installation.error(&to_file);
+    assert!(error.contains("must not exist yet"), "{error}");
+    assert_eq!(fs::read_to_string(&path).unwrap(), key, "it is not overwritten");
+    assert_eq!(installation.ok(&["admin", "accounts"]).lines().count(), 2, "one account was created");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn changes_are_logged_with_their_operator_and_refused_ones_are_not() {
     let installation = Installation::new().await;
-    let output = installation.ok(&["admin", "create-account", "--email", "ana@example.com"]);
+    let output = installation.ok(&["admin", "create-account", "--email", "ana@example.com", "--print-key"]);
     let id = value(&output, "account");
     installation.ok(&["admin", "plan", id, "scale", "--actor", "billing"]);
-    installation.ok(&["admin", "suspend", id, "--reason", "phishing", "--actor", "ben@desk"]);
+    let suspend = ["admin", "suspend", id, "--reason", "phishing", "--actor", "ben@desk"];
+    let error = installation.error(&suspend);
+    assert!(error.contains("deletes its previews") && error.contains("add --yes"), "{error}");
+    assert!(!installation.ok(&["admin", "account", id]).contains("SUSPENDED"));
+    installation.ok(&[&suspend[..], &["--yes"]].concat());
     assert!(installation.ok(&["admin", "account", id]).contains("SUSPENDED since"));
     installation.ok(&["admin", "resume", id]);
     assert!(!installation.ok(&["admin", "account", id]).contains("SUSPENDED"));
@@ -61,7 +95,7 @@ async fn changes_are_logged_with_their_operator_and_refused_ones_are_not() {
     for refused in [
         &["admin", "plan", missing, "pro"][..],
         &["admin", "plan", id, "gold"],
-        &["admin", "suspend", missing],
+        &["admin", "suspend", missing, "--yes"],
         &["admin", "resume", missing],
         &["admin", "account", "no-such-account"],
     ] {

@@ -92,7 +92,7 @@ async fn missing_short_and_unused_keys_are_named() {
     assert_failed(&installation, "keys.master", "secrets.master_key is empty");
     installation.set.push("secrets.key_pepper=short".to_owned());
     assert_failed(&installation, "keys.pepper", "at least 16 characters");
-    installation.set.push(format!("secrets.key_pepper={PEPPER},another-long-pepper"));
+    installation.set.push(format!("secrets.key_pepper={PEPPER},{}", "c4".repeat(32)));
     installation.set.push(format!("secrets.master_key=2027:{},{MASTER_KEY}", "5e".repeat(32)));
     for (check, text) in [("keys.pepper", "2 peppers"), ("keys.master", "key `0` is unused")] {
         let (code, found) = finding(&installation, check);
@@ -110,6 +110,21 @@ async fn an_unusable_blob_store_fails() {
     installation.set.push("http.edges=1".to_owned());
     installation.set.push("blobs.url=/dev/null/blobs".to_owned());
     assert_failed(&installation, "blobs", "");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_edges_settings_are_checked_too() {
+    let mut installation = Installation::new().await;
+    installation.set.push("http.base_url=https://app.runtime.example".to_owned());
+    let (code, found) = finding(&installation, "settings.tls");
+    assert_eq!((code, &found["status"]), (0, &Value::from("warning")), "{found}");
+    installation.set.push("listen.https=".to_owned());
+    assert_failed(&installation, "settings", "nothing serves `http.base_url` over TLS");
+    installation.set.push("listen.https=0.0.0.0:8443".to_owned());
+    let (code, findings) = installation.json(&["check", "--json"]);
+    assert!(code == 0 && !findings.to_string().contains(r#""settings"#), "{findings}");
+    installation.set.push("outbound.allow=127.0.0.0/8".to_owned());
+    assert_failed(&installation, "settings", "`outbound.allow` has `127.0.0.0/8`");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -77,6 +77,16 @@ fn an_unknown_image_is_named_and_the_others_are_pinned() {
 }
 
 #[test]
+fn comments_stay_and_an_image_that_cannot_be_read_is_an_error() {
+    let (_folder, docker, env_file) = files("A_IMAGE=redis:8.2 # the cache\nB_IMAGE=${OTHER}\n");
+    let done = pin(&docker, &env_file, &[]);
+    assert!(done.code == 1 && done.stderr.contains("B_IMAGE=${OTHER}: it has another variable"), "{done:?}");
+    let text = fs::read_to_string(&env_file).unwrap();
+    let digest = format!("sha256:{}", "0a".repeat(32));
+    assert_eq!(text, format!("A_IMAGE=redis:8.2@{digest} # the cache\nB_IMAGE=${{OTHER}}\n"));
+}
+
+#[test]
 fn a_missing_docker_and_a_missing_file_are_named() {
     let (folder, docker, env_file) = files(ENV);
     let done = pin(&folder.path().join("no-docker"), &env_file, &[]);

@@ -7,6 +7,8 @@ use crate::installation::{Installation, MASTER_KEY, PEPPER};
 
 const NEW_KEY: &str = "5e4d3c2b1a09f8e7d6c5b4a3928170615e4d3c2b1a09f8e7d6c5b4a392817061";
 
+const NEW_PEPPER: &str = "0b1c2d3e4f5061728394a5b6c7d8e9f0";
+
 /// Inserts a webhook with an address and a secret that `keys` sealed.
 async fn insert_webhook(installation: &Installation, account: &str, keys: &str) {
     let keys = MasterKey::parse(keys).unwrap();
@@ -68,12 +70,12 @@ async fn keys_on_an_old_pepper_are_listed_until_they_moved() {
     let mut installation = Installation::new().await;
     let account = account(&installation);
     assert!(installation.ok(&["keys", "pepper"]).contains("All keys are stored under the configured pepper"));
-    installation.set.push(format!("secrets.key_pepper=a-new-pepper-of-ours,{PEPPER}"));
+    installation.set.push(format!("secrets.key_pepper={NEW_PEPPER},{PEPPER}"));
     let output = installation.ok(&["keys", "pepper"]);
     assert!(output.contains(&account) && output.contains("first key  never used"), "{output}");
     assert!(output.contains("1 keys may still need an old pepper") && !output.contains(PEPPER), "{output}");
 
-    let ids = domain::peppers::Peppers::parse("a-new-pepper-of-ours").unwrap();
+    let ids = domain::peppers::Peppers::parse(NEW_PEPPER).unwrap();
     installation.execute(&format!("update api_keys set pepper_id = '{}'", ids.first_id())).await;
     let output = installation.ok(&["keys", "rotate", "pepper"]);
     assert!(output.contains("No key needs an old pepper") && !output.contains(&account), "{output}");

@@ -21,6 +21,14 @@ async fn an_empty_installation_is_planned_and_migrated_and_a_second_run_changes_
     assert!(done.starts_with(&format!("Applied {pending} migrations of Postgres and 4 of")), "{done}");
     assert!(installation.ok(&["migrate", "--plan"]).contains("No migration is pending"));
     assert_eq!(installation.ok(&["migrate"]), "No migration was pending.\n");
+    let actions = installation.ok(&["admin", "actions"]);
+    let lines: Vec<&str> = actions.lines().collect();
+    assert!(lines.len() == 2 && actions.matches("  migrate  -  ").count() == 2, "{actions}");
+    assert!(lines[0].contains(r#""state":"ended""#), "{actions}");
+    assert!(
+        lines[1].contains(r#""state":"begun""#) && lines[1].contains(&format!(r#""postgres":{pending}"#)),
+        "{actions}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -34,10 +42,14 @@ async fn a_run_that_was_stopped_is_continued_and_heavy_statements_are_named() {
     let done = installation.ok(&["migrate"]);
     assert!(done.starts_with("Applied 1 migrations of Postgres and 0 of"), "{done}");
 
-    let (_, json) = Installation::empty().await.json(&["migrate", "--plan", "--json"]);
-    let heavy = json["postgres"].as_array().unwrap().iter().flat_map(|one| one["heavy"].as_array().unwrap());
-    let heavy: Vec<&str> = heavy.map(|line| line.as_str().unwrap()).collect();
-    assert!(heavy.contains(&"delete from forms: changes its rows") || heavy.len() > 10, "{heavy:?}");
+    installation.execute("delete from _sqlx_migrations where version in (2, 29, 60)").await;
+    let (_, json) = installation.json(&["migrate", "--plan", "--json"]);
+    let heavy: Vec<_> = json["postgres"].as_array().unwrap().iter().map(|one| one["heavy"].clone()).collect();
+    assert_eq!(heavy[0], serde_json::json!([]), "a new table is empty");
+    assert_eq!(heavy[1], serde_json::json!(["update forms: changes its rows"]));
+    assert!(heavy[2].to_string().contains("alter table page_versions: reads the whole table"), "{json}");
+    let plan = installation.ok(&["migrate", "--plan"]);
+    assert!(plan.contains("heavy: update forms") && plan.contains("at a quiet hour"), "{plan}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -55,9 +67,35 @@ async fn a_newer_schema_is_not_touched() {
     let newer = "insert into _sqlx_migrations (version, description, success, checksum, execution_time)
                  values (9999, 'of tomorrow', true, '', 0)";
     installation.execute(newer).await;
+    let release = |number: i32| {
+        format!("insert into schema_releases (release, name) values ({number}, 'release {number}')")
+    };
+    installation.execute(&release(store::SCHEMA_RELEASE + 1)).await;
+    let done = installation.ok(&["migrate"]);
+    assert!(done.contains("The next release has migrated") && done.contains("Postgres 9999"), "{done}");
+    installation.execute("delete from _sqlx_migrations where version = 189").await;
+    let error = installation.error(&["migrate"]);
+    assert!(error.contains("a newer release has migrated"), "it lacks one of this program's: {error}");
+
+    let installation = Installation::new().await;
+    installation.execute(newer).await;
+    installation.execute(&release(store::SCHEMA_RELEASE + 2)).await;
     let error = installation.error(&["migrate"]);
     assert!(error.contains("a newer release has migrated") && error.contains("Postgres 9999"), "{error}");
     assert!(installation.ok(&["migrate", "--plan"]).contains("A newer release has migrated"));
+    assert_eq!(installation.ok(&["admin", "actions"]), "Operators have changed nothing.\n");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_migration_that_fails_is_in_the_log() {
+    let installation = Installation::empty().await;
+    installation.ok(&["migrate"]);
+    installation.execute("truncate operator_actions; delete from _sqlx_migrations where version = 188").await;
+    installation.error(&["migrate"]);
+    let actions = installation.ok(&["admin", "actions"]);
+    let lines: Vec<&str> = actions.lines().collect();
+    assert!(lines.len() == 2 && lines[1].contains(r#""state":"begun""#), "{actions}");
+    assert!(lines[0].contains("migrating Postgres") && lines[0].contains(r#""state":"ended""#), "{actions}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -50,7 +50,14 @@ async fn failed_deliveries_are_counted_and_then_retried() {
         .await;
     let args = ["deliveries", "retry", "--account", ACCOUNT];
     let output = installation.ok(&args);
-    assert!(output.starts_with("2 deliveries of 1 webhooks of 1 accounts failed since"), "{output}");
+    assert!(output.starts_with("1 deliveries of 1 webhooks of 1 accounts failed since"), "{output}");
+    assert!(output.contains("1 more are of disabled webhooks") && output.contains("Add --yes"), "{output}");
+    let args = [&args[..], &["--canceled"]].concat();
+    let output = installation.ok(&args);
+    assert!(
+        output.starts_with("2 deliveries of 1 webhooks of 1 accounts failed or were canceled"),
+        "{output}"
+    );
     assert!(output.contains("2 more are of disabled webhooks") && output.contains("Add --yes"), "{output}");
     assert_eq!(count(&installation, "state = 'pending'").await, 0, "counting changes nothing");
 
@@ -65,16 +72,18 @@ async fn failed_deliveries_are_counted_and_then_retried() {
 
     let output =
         installation.ok(&["deliveries", "retry", "--webhook", OTHERS_WEBHOOK, "--since", "2d", "--yes"]);
-    assert!(output.contains("3 deliveries are due now"), "{output}");
+    assert!(output.contains("2 deliveries are due now"), "{output}");
+    let canceled = format!("state = 'canceled' and webhook_id = '{OTHERS_WEBHOOK}'");
+    assert_eq!(count(&installation, &canceled).await, 1, "its owner dropped it");
     installation.execute(&format!("update webhooks set is_active = true; update accounts set suspended_at = now() where id = '{ACCOUNT}'")).await;
-    let output = installation.ok(&["deliveries", "retry", "--all", "--since", "2d", "--yes"]);
+    let output = installation.ok(&["deliveries", "retry", "--all", "--canceled", "--since", "2d", "--yes"]);
     assert!(
-        output.starts_with("0 deliveries") && output.contains("4 more are of disabled webhooks or suspended"),
+        output.starts_with("1 deliveries") && output.contains("4 more are of disabled webhooks or suspended"),
         "{output}"
     );
 
     let actions = installation.ok(&["admin", "actions"]);
-    assert_eq!(actions.matches("deliveries retry").count(), 2, "{actions}");
+    assert_eq!(actions.matches("deliveries retry").count(), 3, "{actions}");
     assert!(
         !actions.contains(WEBHOOK) && actions.contains(ACCOUNT) && actions.contains(OTHERS_WEBHOOK),
         "{actions}"
@@ -128,7 +137,17 @@ async fn segments_of_a_retired_collector_are_listed_and_shipped_once() {
     let mut installation = Installation::new().await;
     let folder = sandbox::test::folder();
     installation.set.push(format!("segments.folder={}", folder.path().display()));
-    assert!(installation.error(&["segments", "list"]).contains("reading"), "the folder is missing");
+    for command in ["list", "ship"] {
+        let error = installation.error(&["segments", command]);
+        assert!(error.contains(folder.path().to_str().unwrap()), "{error}");
+        assert!(
+            error.contains("`segments.folder`") && error.contains("mount the collector's volume"),
+            "{error}"
+        );
+    }
+    fs::create_dir_all(folder.path()).unwrap();
+    let listed = installation.ok(&["segments", "list"]);
+    assert_eq!(listed, format!("{}: 0 segments\n", folder.path().display()));
     let site = Uuid::from_u128(0xc1);
     installation
         .execute(&format!(
@@ -159,8 +178,12 @@ async fn segments_of_a_retired_collector_are_listed_and_shipped_once() {
     let warehouse = installation.clickhouse.connect();
     assert_eq!(warehouse.list_stored_ids(&events).await.unwrap().len(), 3);
     assert_eq!(folder.files(), ["lock"]);
-    assert!(installation.ok(&["segments", "ship"]).contains("has no segments"));
-    assert!(installation.ok(&["admin", "actions"]).contains("segments ship"));
+    assert!(installation.ok(&["segments", "ship"]).contains(": 0 segments"));
+    let actions = installation.ok(&["admin", "actions"]);
+    assert!(
+        actions.contains(r#""left":0,"state":"ended""#) && actions.contains(r#""state":"begun""#),
+        "{actions}"
+    );
 
     let other: Uuid = "01990a2b-0000-7000-8000-000000000002".parse().unwrap();
     write_segment(&folder, other, &["{\"of\": \"tomorrow\"}".to_owned()]);
@@ -179,6 +202,11 @@ async fn a_folder_in_use_and_an_unreachable_clickhouse_are_named() {
     let lock = fs::File::create(folder.path().join("lock")).unwrap();
     lock.try_lock().unwrap();
     assert!(installation.error(&["segments", "ship"]).contains("is locked by another collector"));
+    let actions = installation.ok(&["admin", "actions"]);
+    assert!(
+        actions.lines().count() == 2 && actions.contains("is locked by another"),
+        "also errors: {actions}"
+    );
     drop(lock);
     installation.set.push("warehouse.url=http://127.0.0.1:1".to_owned());
     assert!(installation.error(&["segments", "ship"]).contains("connecting to ClickHouse"));

@@ -4,14 +4,16 @@ use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Waker};
 
+use service::{Draining, EarlyRequest};
+
 pub(super) const KEEP_OPEN: u8 = 0;
 pub(super) const CLOSE_AFTER_RESPONSE: u8 = 1;
 pub(super) const CLOSE_WHEN_IDLE: u8 = 2;
 pub(super) const ABORT: u8 = 3;
 
 /// The counters of one connection, shared between its task and the table.
-#[derive(Default)]
 pub(crate) struct Connection {
+    draining: Draining,
     /// Requests received.
     pub(super) requests: AtomicU64,
     /// Response bytes that the operating system accepted.
@@ -35,6 +37,22 @@ pub(crate) enum Disposition {
 }
 
 impl Connection {
+    pub(super) fn new(draining: &Draining) -> Self {
+        Self {
+            draining: draining.clone(),
+            requests: AtomicU64::default(),
+            written: AtomicU64::default(),
+            active: AtomicUsize::default(),
+            disposition: AtomicU8::default(),
+            waker: Mutex::default(),
+        }
+    }
+
+    /// Counts a request that the drain waits for, until the result is dropped. One that is answered from memory needs none.
+    pub(crate) fn begin_request(&self) -> Option<EarlyRequest> {
+        self.draining.begin_request()
+    }
+
     /// Records that a request has arrived.
     pub(crate) fn record_request(&self) {
         self.requests.fetch_add(1, Ordering::Relaxed);

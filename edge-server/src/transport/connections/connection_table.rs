@@ -11,6 +11,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use service::{Drain, Draining};
 use tokio::sync::Notify;
 
 use super::connection::{ABORT, CLOSE_AFTER_RESPONSE, CLOSE_WHEN_IDLE, Connection};
@@ -19,10 +20,6 @@ use crate::config::Connections;
 
 /// Read rate below which a client counts as idle: a tenth of a slow modem.
 const BYTES_PER_SECOND_MIN: u64 = 500;
-/// Time that a new connection has for its first request when the others are closed on shutdown: its client connected
-/// successfully, so the request may be on its way.
-const FIRST_REQUEST_TIMEOUT: Duration = Duration::from_secs(1);
-
 /// How a new connection got room.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Room {
@@ -35,6 +32,7 @@ pub(crate) enum Room {
 /// All open connections.
 pub(crate) struct ConnectionTable {
     limits: Connections,
+    draining: Draining,
     entries: Mutex<Entries>,
     /// Notified when the last connection closes.
     empty: Notify,
@@ -131,8 +129,8 @@ impl Entries {
 }
 
 impl ConnectionTable {
-    pub(crate) fn new(limits: Connections) -> Arc<Self> {
-        Arc::new(Self { limits, entries: Mutex::default(), empty: Notify::new() })
+    pub(crate) fn new(limits: Connections, draining: Draining) -> Arc<Self> {
+        Arc::new(Self { limits, draining, entries: Mutex::default(), empty: Notify::new() })
     }
 
     /// Makes room for a connection of a network: at the limit, closes the network's connection that is idle longest. Returns
@@ -151,7 +149,7 @@ impl ConnectionTable {
 
     /// Adds a connection, which is removed when the guard is dropped. It counts for `network`.
     pub(crate) fn insert(self: &Arc<Self>, network: Option<IpAddr>, now: Instant) -> ConnectionGuard {
-        let connection = Arc::new(Connection::default());
+        let connection = Arc::new(Connection::new(&self.draining));
         let network = network.filter(|_| self.limits.address_limit().is_some());
         let mut entries = self.entries();
         connection.set_disposition(entries.disposition);
@@ -211,23 +209,24 @@ impl ConnectionTable {
         self.set_disposition_of_all(CLOSE_AFTER_RESPONSE);
     }
 
-    /// Closes all connections once their requests are answered, and aborts those still open after `timeout`. Returns the
-    /// number of aborted connections.
-    pub(crate) async fn drain(&self, timeout: Duration) -> usize {
+    /// Closes all connections once their requests are answered, and aborts those still open at the deadline of the drain.
+    /// Returns the number of aborted connections.
+    pub(crate) async fn drain(&self) -> usize {
         let now = Instant::now();
         for entry in self.entries().by_id.values() {
-            let is_new = now.saturating_duration_since(entry.idle_since) < FIRST_REQUEST_TIMEOUT;
+            let is_new = now.saturating_duration_since(entry.idle_since) < Drain::FIRST_REQUEST_TIMEOUT;
             if entry.connection.has_requests() || !is_new {
                 entry.connection.set_disposition(CLOSE_WHEN_IDLE);
             }
         }
         let closing = async {
-            if tokio::time::timeout(FIRST_REQUEST_TIMEOUT, self.wait_until_empty()).await.is_err() {
+            let empty = self.wait_until_empty();
+            if tokio::time::timeout(Drain::FIRST_REQUEST_TIMEOUT, empty).await.is_err() {
                 self.set_disposition_of_all(CLOSE_WHEN_IDLE);
                 self.wait_until_empty().await;
             }
         };
-        if tokio::time::timeout(timeout, closing).await.is_ok() {
+        if tokio::time::timeout_at(self.draining.deadline(), closing).await.is_ok() {
             return 0;
         }
         self.set_disposition_of_all(ABORT)
@@ -281,12 +280,17 @@ mod tests {
     use bytes::Bytes;
     use http_body::{Body, Frame};
     use http_body_util::StreamBody;
+    use service::Shutdown;
 
     use super::super::connection::KEEP_OPEN;
     use super::*;
     use crate::transport::tracked_body::TrackedBody;
 
     const SECOND: Duration = Duration::from_secs(1);
+
+    fn endless() -> Draining {
+        Draining::new(Drain::default(), &Shutdown::new())
+    }
 
     /// Returns the disposition of a connection that sent one request, after a minute of checks, one a second.
     fn disposition_after_a_minute(mut every_second: impl FnMut(&Arc<Connection>)) -> u8 {
@@ -300,7 +304,7 @@ mod tests {
             idle_timeout: 10 * SECOND,
             body_timeout: SECOND,
         };
-        let (table, mut now) = (ConnectionTable::new(limits), Instant::now());
+        let (table, mut now) = (ConnectionTable::new(limits, endless()), Instant::now());
         let guard = table.insert(None, now);
         guard.connection.record_request();
         table.reap_idle(now);
@@ -324,7 +328,8 @@ mod tests {
         let mut slow = None;
         let waiting = disposition_after_a_minute(|connection| {
             let never = StreamBody::new(futures::stream::pending::<Result<Frame<Bytes>, Infallible>>());
-            let body = slow.get_or_insert_with(|| TrackedBody::new(never, &connection.begin_response()));
+            let body =
+                slow.get_or_insert_with(|| TrackedBody::new(never, &connection.begin_response(), None));
             assert!(Pin::new(body).poll_frame(&mut context).is_pending());
         });
         assert_eq!(waiting, KEEP_OPEN);
@@ -332,7 +337,7 @@ mod tests {
         let not_reading = disposition_after_a_minute(|connection| {
             let frame = futures::stream::iter([Ok::<_, Infallible>(Frame::data(Bytes::from_static(b"x")))]);
             ready.get_or_insert_with(|| {
-                let mut body = TrackedBody::new(StreamBody::new(frame), &connection.begin_response());
+                let mut body = TrackedBody::new(StreamBody::new(frame), &connection.begin_response(), None);
                 assert!(Pin::new(&mut body).poll_frame(&mut context).is_ready());
                 body
             });

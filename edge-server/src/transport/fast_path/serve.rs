@@ -190,6 +190,7 @@ impl FastPath<'_> {
 #[cfg(test)]
 mod tests {
     use service::config::{Sources, load};
+    use service::{Drain, Draining, Shutdown};
     use store::subdomains::Site;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use uuid::Uuid;
@@ -217,7 +218,8 @@ mod tests {
         state.answers.insert(&site, "/", page).await;
 
         let (mut client, mut server) = tokio::io::duplex(1_024);
-        let table = ConnectionTable::new(config.connections.clone());
+        let draining = Draining::new(Drain::default(), &Shutdown::new());
+        let table = ConnectionTable::new(config.connections.clone(), draining);
         let (guard, mut cache) = (table.insert(None, Instant::now()), ConnectionCache::default());
         let get = "GET / HTTP/1.1\r\nHost: quiet-otter.localhost\r\n\r\n";
         let post = "POST / HTTP/1.1\r\nHost: quiet-otter.localhost\r\n\r\n";

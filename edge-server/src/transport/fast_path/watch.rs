@@ -71,6 +71,7 @@ mod tests {
     use std::time::{Duration, Instant};
 
     use service::config::load;
+    use service::{Drain, Draining, Shutdown};
 
     use super::*;
     use crate::config::{Config, DEFAULTS};
@@ -96,13 +97,14 @@ mod tests {
     #[tokio::test]
     async fn a_client_that_reads_nothing_does_not_keep_a_closed_connection_open() {
         let config: Config = load(DEFAULTS, &service::config::Sources::default()).unwrap().config;
-        let table = ConnectionTable::new(config.connections);
+        let drain = Drain { timeout: Duration::ZERO, ..Drain::default() };
+        let table = ConnectionTable::new(config.connections, Draining::new(drain, &Shutdown::new()));
         let guard = table.insert(None, Instant::now());
         let mut watch = Watch { connection: &guard.connection, waker: None };
         let mut stream = Stuck;
         let mut closing = pin!(watch.close(&mut stream));
         assert!(futures::poll!(closing.as_mut()).is_pending());
-        assert_eq!(table.drain(Duration::ZERO).await, 1, "aborted");
+        assert_eq!(table.drain().await, 1, "aborted");
         closing.await;
     }
 }

@@ -36,9 +36,9 @@ async fn ignores_other_prefixes_and_reports_unreadable_messages_as_lag() {
     assert_eq!(with_timeout(events.next()).await, Some(BusEvent::Message(2)));
 }
 
-/// A newer release may publish a kind of message very often.
+/// A newer release may publish a kind of message very often. How often they are reported is tested with a paused clock.
 #[tokio::test]
-async fn many_unreadable_messages_are_one_lag_a_second() {
+async fn many_unreadable_messages_are_one_lag() {
     let (url, prefix) = redis().await;
     let numbers = Bus::<u32>::connect(&url, &prefix).unwrap();
     let mut events = pin!(numbers.subscribe());
@@ -51,9 +51,8 @@ async fn many_unreadable_messages_are_one_lag_a_second() {
     while with_timeout(events.next()).await != Some(BusEvent::Message(2)) {
         lags += 1;
     }
-    assert_eq!(with_timeout(events.next()).await, Some(BusEvent::Lagged), "the rest, a second later");
     let seconds = started.elapsed().as_secs();
-    assert!(lags >= 1 && lags <= 1 + seconds, "{lags} in {seconds} s");
+    assert!(lags >= 1 && lags <= 1 + seconds / 10, "{lags} in {seconds} s");
 }
 
 #[tokio::test]

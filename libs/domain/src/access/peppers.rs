@@ -1,5 +1,6 @@
 //! The setting `secrets.key_pepper`: one pepper, or several during a rotation.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::sync::Arc;
 
@@ -9,6 +10,8 @@ use super::keys::Pepper;
 const ID_BYTES: usize = 4;
 /// What is digested for an id. It is not a well-formed key, so no fingerprint begins like an id by design.
 const ID_TEXT: &str = "pepper id v1";
+/// Digits of a pepper by which a list is told from a single pepper that contains a comma.
+const MIN_HEX_DIGITS: usize = 32;
 
 /// The setting is not valid. The message names the position of a wrong entry, never its text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -18,12 +21,17 @@ pub enum PepperSettingError {
     Short,
     /// One of several peppers is too short.
     #[error(
-        "entry {0} of secrets.key_pepper has fewer than 16 characters; entries are separated by commas, the first is for new keys"
+        "entry {0} of secrets.key_pepper has fewer than 16 characters; entries are separated by commas, the first is for new keys; a comma within a pepper is written `\\,`"
     )]
     ShortEntry(usize),
     /// Two entries are the same pepper.
     #[error("entries {0} and {1} of secrets.key_pepper are the same; a new pepper must be a different one")]
     Duplicate(usize, usize),
+    /// Several entries may be parts of one pepper that contains a comma, as releases that knew no lists allowed.
+    #[error(
+        "secrets.key_pepper contains a comma, and entries {0} and {1} are not of at least 32 hexadecimal digits: if it is one pepper, write the comma within it as `\\,`; if it is a list, all entries but one must be made by `openssl rand -hex 32`"
+    )]
+    Ambiguous(usize, usize),
 }
 
 /// The peppers of this installation, at least one. New fingerprints are made with the first; keys of all of them are valid.
@@ -42,10 +50,11 @@ impl std::fmt::Debug for Peppers {
 }
 
 impl Peppers {
-    /// Parses the setting: `NEW`, or `NEW, OLD` during a rotation. The spaces around the entries of a list don't count.
+    /// Parses the setting: `NEW`, or `NEW, OLD` during a rotation. The spaces around the entries of a list don't count. A
+    /// comma within an entry is written `\,`.
     ///
     /// # Errors
-    /// An entry has fewer than 16 bytes or occurs twice.
+    /// An entry has fewer than 16 bytes or occurs twice, or the list may be one pepper that contains a comma.
     pub fn parse(text: &str) -> Result<Self, PepperSettingError> {
         let entries = entries(text);
         let is_list = entries.len() > 1;
@@ -58,6 +67,11 @@ impl Peppers {
             let short =
                 if is_list { PepperSettingError::ShortEntry(position) } else { PepperSettingError::Short };
             peppers.push(Pepper::new(entry.as_bytes()).ok_or(short)?);
+        }
+        let mut others =
+            (1..).zip(&entries).filter(|(_, entry)| !is_hex(entry)).map(|(position, _)| position);
+        if is_list && let (Some(one), Some(other)) = (others.next(), others.next()) {
+            return Err(PepperSettingError::Ambiguous(one, other));
         }
         let mut peppers = peppers.into_iter();
         let first = peppers.next().ok_or(PepperSettingError::Short)?;
@@ -96,13 +110,32 @@ impl Peppers {
 }
 
 /// Returns the first entry of the setting, which also keys the hashes of rate limits.
-pub fn first_entry(text: &str) -> &str {
+pub fn first_entry(text: &str) -> Cow<'_, str> {
     entries(text).into_iter().next().unwrap_or_default()
 }
 
 /// A text without a comma is one pepper as it is, as in releases that knew no lists.
-fn entries(text: &str) -> Vec<&str> {
-    if text.contains(',') { text.split(',').map(str::trim).collect() } else { vec![text] }
+fn entries(text: &str) -> Vec<Cow<'_, str>> {
+    if !text.contains(',') {
+        return vec![Cow::Borrowed(text)];
+    }
+    let (mut entries, mut entry) = (Vec::new(), String::new());
+    let mut rest = text.chars().peekable();
+    while let Some(letter) = rest.next() {
+        match letter {
+            '\\' if rest.next_if_eq(&',').is_some() => entry.push(','),
+            ',' => entries.push(std::mem::take(&mut entry)),
+            _ => entry.push(letter),
+        }
+    }
+    entries.push(entry);
+    let is_list = entries.len() > 1;
+    let trimmed = |entry: String| if is_list { entry.trim().to_owned() } else { entry };
+    entries.into_iter().map(|entry| Cow::Owned(trimmed(entry))).collect()
+}
+
+fn is_hex(entry: &str) -> bool {
+    entry.len() >= MIN_HEX_DIGITS && entry.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
 fn id_of(pepper: &Pepper) -> String {
@@ -119,7 +152,7 @@ mod tests {
     use super::*;
 
     const OLD: &str = "a pepper of 2025";
-    const NEW: &str = "another pepper of 2027";
+    const NEW: &str = "57d1c9ce5a2f8f3e6b0f4a1b2c3d4e5f";
 
     fn parse(text: &str) -> Peppers {
         Peppers::parse(text).unwrap()
@@ -163,5 +196,28 @@ mod tests {
         assert_eq!(refused(&format!("fifteen letters,{OLD}")), PepperSettingError::ShortEntry(1));
         assert_eq!(refused(&format!("{NEW},{OLD}, {NEW}")), PepperSettingError::Duplicate(1, 3));
         assert!(!refused(&format!("fifteen letters,{OLD}")).to_string().contains("letters,"));
+    }
+    /// Releases without lists took such a text as it is. Two peppers instead would make all of their keys invalid.
+    #[test]
+    fn a_single_pepper_that_contains_a_comma_is_refused_until_the_comma_is_marked() {
+        let refused = |text: &str| Peppers::parse(text).unwrap_err();
+        let before = "the first half of it, and the second half";
+        assert_eq!(refused(before), PepperSettingError::Ambiguous(1, 2));
+        assert_eq!(refused(&format!("{NEW},{before}")), PepperSettingError::Ambiguous(2, 3));
+        assert_eq!(refused("short, and a longer part"), PepperSettingError::ShortEntry(1));
+        assert!(refused(before).to_string().contains(r"write the comma within it as `\,`"));
+        assert!(
+            refused("short, and a longer part")
+                .to_string()
+                .contains(r"a comma within a pepper is written `\,`")
+        );
+
+        let fingerprint = Pepper::new(before.as_bytes()).unwrap().fingerprint("key");
+        let marked = before.replace(',', r"\,");
+        assert_eq!(parse(&marked).fingerprints("key"), [fingerprint]);
+        assert_eq!(first_entry(&marked), before);
+        let rotating = parse(&format!("{NEW}, {marked}"));
+        assert_eq!(rotating.fingerprints("key"), [parse(NEW).fingerprint("key"), fingerprint]);
+        assert_eq!(parse(&format!("{marked},{NEW}")).fingerprint("key"), fingerprint);
     }
 }

@@ -94,6 +94,6 @@ mod tests {
         assert_eq!(check_pepper(long).status, Status::Ok);
         assert_eq!(check_pepper("").status, Status::Failed);
         assert_eq!(check_pepper(&format!("{long},short")).status, Status::Failed);
-        assert_eq!(check_pepper(&format!("{long}, f{long}")).status, Status::Warning);
+        assert_eq!(check_pepper(&format!("{long}, {long}{long}")).status, Status::Warning);
     }
 }

@@ -10,7 +10,7 @@ use service::Rng;
 use store::resealing::{SealedColumn, list_key_uses, reseal_batch};
 use store::{Conn, Db};
 
-use crate::audit::Operator;
+use crate::audit::{LongChange, Operator};
 
 /// Values of one statement.
 const BATCH: u32 = 200;
@@ -77,18 +77,29 @@ pub async fn reseal_all(
     keys: &MasterKey,
     mut report: impl FnMut(ResealStep),
 ) -> Result<bool> {
+    let key = keys.sealing_id().to_string();
+    let change = LongChange::begin(db, operator, "keys rotate master", None, json!({ "key": &key })).await?;
+    let result = reseal_columns(db, keys, &mut report).await;
+    let detail = |&(resealed, remaining): &(u64, u64)| json!({ "key": key, "resealed": resealed, "remaining": remaining });
+    let (_, remaining) = change.end(db, result, detail).await?;
+    Ok(remaining == 0)
+}
+
+/// Returns how many values were re-encrypted, and how many could not be.
+async fn reseal_columns(
+    db: &Db,
+    keys: &MasterKey,
+    report: &mut impl FnMut(ResealStep),
+) -> Result<(u64, u64)> {
     let mut conn = store::acquire(db).await?;
     let (mut resealed, mut remaining) = (0, 0);
     for column in SealedColumn::ALL {
-        let outcome = reseal(&mut conn, column, keys, &mut report).await?;
+        let outcome = reseal(&mut conn, column, keys, report).await?;
         resealed += outcome.resealed;
         remaining += outcome.remaining();
         report(ResealStep::Column(outcome));
     }
-    let detail =
-        json!({ "key": keys.sealing_id().to_string(), "resealed": resealed, "remaining": remaining });
-    operator.record(&mut conn, "keys rotate master", None, detail).await?;
-    Ok(remaining == 0)
+    Ok((resealed, remaining))
 }
 
 /// Re-encrypts one column, in passes until no value is left that a service was changing.

@@ -3,10 +3,14 @@
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
+use serde_json::{Value, json};
 use service::ticks;
 use store::{Db, MigrationLock};
 use tokio::time::Instant;
 use warehouse::Warehouse;
+
+use super::plan::{Plan, PlannedMigration};
+use crate::audit::{LongChange, Operator};
 
 /// Interval of reports, and of attempts to take the lock.
 const REPORT_INTERVAL: Duration = Duration::from_secs(2);
@@ -29,46 +33,90 @@ pub enum Progress {
 }
 
 /// How many migrations were applied.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Applied {
     pub postgres: usize,
     pub clickhouse: usize,
     pub elapsed: Duration,
+    /// Migrations of the next release, which this program does not know and whose schema it accepts. Then it applied none.
+    pub newer: Vec<String>,
 }
 
 /// Applies all pending migrations, first those of Postgres. A second process waits for the first. A run that was killed is
 /// continued by the next one: each migration of Postgres is one transaction, and those of ClickHouse can be repeated.
 ///
+/// On the schema of the next release nothing is pending: a program that is rolled back finds what it needs.
+///
 /// # Errors
 ///
-/// A newer release has migrated the databases, or a statement failed. The migrations before it remain applied.
-pub async fn apply(db: &Db, warehouse: &Warehouse, mut report: impl FnMut(Progress)) -> Result<Applied> {
+/// A release after the next one has migrated the databases, or a statement failed. The migrations before it remain applied.
+pub async fn apply(
+    db: &Db,
+    warehouse: &Warehouse,
+    operator: &Operator,
+    mut report: impl FnMut(Progress),
+) -> Result<Applied> {
     let started = Instant::now();
     let _lock = lock(db, &mut report).await?;
     let plan = super::plan(db, warehouse).await?;
+    if plan.is_newer() {
+        ensure_accepted(db, &plan).await?;
+        return Ok(Applied { newer: plan.unknown, elapsed: started.elapsed(), ..Applied::default() });
+    }
+    if plan.is_up_to_date() {
+        return Ok(Applied { elapsed: started.elapsed(), ..Applied::default() });
+    }
+    let mut change = LongChange::begin(db, operator, "migrate", None, describe(&plan)).await?;
+    let result = apply_plan(db, warehouse, &plan, &mut change, &mut report).await;
+    change.end(db, result, |()| json!({})).await?;
+    Ok(Applied {
+        postgres: plan.postgres.len(),
+        clickhouse: plan.clickhouse.len(),
+        elapsed: started.elapsed(),
+        newer: Vec::new(),
+    })
+}
+
+/// Refuses the schema of a newer release, unless that is the next one, whose schema this program's services accept.
+async fn ensure_accepted(db: &Db, plan: &Plan) -> Result<()> {
+    let mismatch = store::find_schema_mismatch(db).await.context("asking Postgres")?;
     anyhow::ensure!(
-        !plan.is_newer(),
+        mismatch.is_none() && plan.is_up_to_date() && plan.edited.is_empty(),
         "a newer release has migrated these databases: this program does not know {}. Use the program of that release; an \
          older one can't migrate back",
         plan.unknown.join(", ")
     );
+    Ok(())
+}
+
+async fn apply_plan(
+    db: &Db,
+    warehouse: &Warehouse,
+    plan: &Plan,
+    change: &mut LongChange<'_>,
+    report: &mut impl FnMut(Progress),
+) -> Result<()> {
     let pending = async || {
         let mut conn = store::acquire(db).await.ok()?;
         let pending = store::list_migrations(&mut conn).await.ok()?.pending;
         Some((pending.first()?.name.clone(), pending.len()))
     };
-    with_reports("Postgres", store::migrate(db), pending, &mut report).await.context("migrating Postgres")?;
+    with_reports("Postgres", store::migrate(db), pending, report).await.context("migrating Postgres")?;
+    // One of these migrations may have created the log.
+    change.retry_begin(db, describe(plan)).await?;
     let pending = async || {
         let pending = warehouse.list_migrations().await.ok()?.pending;
         Some((pending.first()?.name.to_owned(), pending.len()))
     };
-    with_reports("ClickHouse", warehouse.migrate(), pending, &mut report)
-        .await
-        .context("migrating ClickHouse")?;
-    Ok(Applied {
-        postgres: plan.postgres.len(),
-        clickhouse: plan.clickhouse.len(),
-        elapsed: started.elapsed(),
+    with_reports("ClickHouse", warehouse.migrate(), pending, report).await.context("migrating ClickHouse")
+}
+
+fn describe(plan: &Plan) -> Value {
+    let last = |list: &[PlannedMigration]| list.last().map(|one| one.name.clone());
+    json!({
+        "postgres": plan.postgres.len(),
+        "clickhouse": plan.clickhouse.len(),
+        "last": last(&plan.postgres).or_else(|| last(&plan.clickhouse)),
     })
 }
 

@@ -32,8 +32,10 @@ pub struct PlannedMigration {
 }
 
 impl PlannedMigration {
-    fn new(name: &str, sql: &str) -> Self {
-        Self { name: name.trim_end_matches(".sql").to_owned(), heavy: heavy_statements(sql) }
+    /// The tables of a new installation are empty, so nothing is heavy there.
+    fn new(name: &str, sql: &str, is_new: bool) -> Self {
+        let heavy = if is_new { Vec::new() } else { heavy_statements(sql) };
+        Self { name: name.trim_end_matches(".sql").to_owned(), heavy }
     }
 }
 
@@ -56,9 +58,14 @@ pub async fn plan(db: &Db, warehouse: &Warehouse) -> Result<Plan> {
     let mut conn = store::acquire(db).await.context("connecting to Postgres")?;
     let postgres = store::list_migrations(&mut conn).await?;
     let clickhouse = warehouse.list_migrations().await.context("asking ClickHouse")?;
+    let (is_new, is_new_warehouse) = (postgres.applied.is_empty(), clickhouse.applied.is_empty());
+    let of_postgres = postgres.pending.iter();
+    let of_clickhouse = clickhouse.pending.iter();
     Ok(Plan {
-        postgres: postgres.pending.iter().map(|one| PlannedMigration::new(&one.name, one.sql)).collect(),
-        clickhouse: clickhouse.pending.iter().map(|one| PlannedMigration::new(one.name, one.sql)).collect(),
+        postgres: of_postgres.map(|one| PlannedMigration::new(&one.name, one.sql, is_new)).collect(),
+        clickhouse: of_clickhouse
+            .map(|one| PlannedMigration::new(one.name, one.sql, is_new_warehouse))
+            .collect(),
         unknown: postgres
             .unknown
             .iter()

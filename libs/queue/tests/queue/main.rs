@@ -4,3 +4,4 @@
 mod faults;
 mod running;
 mod support;
+mod unreadable;

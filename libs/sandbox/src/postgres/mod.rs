@@ -1,12 +1,11 @@
 //! A private Postgres server.
 
+mod certificate;
 mod data_dir;
 mod initialise;
 mod readiness_probe;
 
-use std::fs::Permissions;
-use std::os::unix::fs::PermissionsExt as _;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, ExitStatus};
 use std::time::Duration;
 
@@ -14,7 +13,6 @@ use anyhow::{Context as _, Result};
 use rustix::process::Signal;
 
 use crate::account::Account;
-use crate::certificate::IssuedCertificate;
 use crate::child::Child;
 use crate::data::{Data, prepare};
 use crate::dirs::TempDir;
@@ -22,6 +20,8 @@ use crate::port;
 use crate::programs::{self, Source};
 use crate::progress::{Progress, Step};
 use crate::secret;
+
+pub use certificate::IssuedCertificate;
 
 const NAME: &str = "Postgres";
 /// Recovery after a crash can take long.
@@ -91,7 +91,7 @@ impl Postgres {
         let password = secret::read(&dir.join("password"))?;
         let log = options.log.clone().unwrap_or_else(|| dir.join("log"));
         if let Some(issued) = &options.certificate {
-            write_certificate(&data, issued, account.as_ref())?;
+            issued.write(&data, account.as_ref())?;
         }
 
         progress.report(Step::Starting { name: NAME });
@@ -146,17 +146,6 @@ impl Postgres {
     pub async fn stop(self) -> Result<()> {
         self.child.stop().await.context("stopping Postgres")
     }
-}
-
-/// Writes the certificate and its key into the data directory. Postgres refuses a key that other users can read.
-fn write_certificate(data: &Path, issued: &IssuedCertificate, account: Option<&Account>) -> Result<()> {
-    for (name, text) in [("tls.pem", &issued.certificate), ("tls.key", &issued.key)] {
-        let path = data.join(name);
-        std::fs::write(&path, text)?;
-        std::fs::set_permissions(&path, Permissions::from_mode(0o600))?;
-        account.map_or(Ok(()), |account| account.own(&path))?;
-    }
-    Ok(())
 }
 
 /// Postgres's default, and enough for tests.

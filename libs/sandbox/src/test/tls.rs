@@ -16,8 +16,8 @@ use tokio_rustls::TlsAcceptor;
 
 use super::backends::must;
 use super::folder::{TestFolder, folder};
-use crate::certificate::IssuedCertificate;
 use crate::port;
+use crate::postgres::IssuedCertificate;
 
 /// A certificate authority of one test.
 #[derive(Debug)]
@@ -31,7 +31,7 @@ impl TestAuthority {
     #[must_use]
     pub fn new() -> Self {
         let folder = folder();
-        let root = must(self_signed_root());
+        let root = must(self_signed_root(&folder.path().display().to_string()));
         let authority = Self { root, folder };
         must(std::fs::create_dir_all(authority.folder.path()).map_err(Into::into));
         must(std::fs::write(authority.ca_file(), authority.root.pem()).map_err(Into::into));
@@ -60,10 +60,11 @@ impl Default for TestAuthority {
     }
 }
 
-fn self_signed_root() -> Result<CertifiedIssuer<'static, KeyPair>> {
+/// Each root has a name of its own: with a common one, a client would find a wrong signature and not an unknown issuer.
+fn self_signed_root(name: &str) -> Result<CertifiedIssuer<'static, KeyPair>> {
     let mut root = CertificateParams::new(Vec::new())?;
     root.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    root.distinguished_name.push(DnType::CommonName, "Root of the test's authority");
+    root.distinguished_name.push(DnType::CommonName, name);
     Ok(CertifiedIssuer::self_signed(root, KeyPair::generate()?)?)
 }
 

@@ -55,7 +55,7 @@ pub struct Listen {
 impl Listen {
     /// Returns how connections end on shutdown.
     pub(crate) fn drain(&self) -> Drain {
-        Drain { period: self.drain, timeout: self.drain_timeout, keeps_socket: false }
+        Drain { period: self.drain, timeout: self.drain_timeout }
     }
 }
 

@@ -19,6 +19,7 @@ pub type RenamedKeys = [(&'static str, &'static str)];
 #[derive(Clone, Copy, Debug)]
 pub struct Defaults {
     /// The default file. It serves as the manual, and its keys and types are the schema of every other source.
+    /// A key `X_file` beside a text `X` marks a secret: it names a file with the value of `X`.
     pub toml: &'static str,
     /// Renamed keys and sections. An old path is refused with an error that names the new one, in the settings file,
     /// the environment and `--set` alike. The entry of a section, `("inner", "upstreams")`, covers all keys in it

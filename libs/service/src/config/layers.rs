@@ -6,6 +6,7 @@ use toml::{Table, Value};
 
 use super::config_error::Error;
 use super::schema::Schema;
+use super::secret_files::is_secret_name;
 use super::sources::{ENVIRONMENT_PREFIX, OTLP_VARIABLE, Sources};
 use super::typed;
 
@@ -125,9 +126,28 @@ fn overlay(
             }
             (value, default, _) => {
                 let value = typed::check(value, default).map_err(|reason| wrong(path, origin, reason))?;
+                refuse_other_secrets(&value, path, origin)?;
                 origins.insert(path.join("."), origin.to_owned());
                 into.insert(key, value);
             }
+        }
+        path.pop();
+    }
+    Ok(())
+}
+
+/// Refuses secrets of the operator's keys that are no texts. The error of their service would show them.
+fn refuse_other_secrets(value: &Value, path: &mut Vec<String>, origin: &str) -> Result<(), Error> {
+    for (key, value) in value.as_table().into_iter().flatten() {
+        path.push(key.clone());
+        match value {
+            Value::String(_) => {}
+            Value::Table(_) => refuse_other_secrets(value, path, origin)?,
+            other if is_secret_name(key) => {
+                let reason = format!("expected a text in quotes, found {}", other.type_str());
+                return Err(wrong(path, origin, reason));
+            }
+            _ => {}
         }
         path.pop();
     }
@@ -153,6 +173,7 @@ fn put(merged: &mut Table, defaults: &Table, entry: Entry<'_>) -> Result<(), Err
     }
     let Some(default) = defaults.get(last) else { return Err(unknown(defaults, &path, &origin)) };
     let value = typed::parse(text, default).map_err(|reason| wrong(&path, &origin, reason))?;
+    refuse_other_secrets(&value, &mut path.clone(), &origin)?;
     into.insert(last.clone(), value);
     Ok(())
 }
@@ -161,7 +182,10 @@ fn put_open(into: &mut Table, path: &[String], text: &str) -> Result<(), String>
     match path {
         [] => Ok(()),
         [last] => {
-            into.insert(last.clone(), typed::guess(text));
+            // A secret of digits stays a text.
+            let value =
+                if is_secret_name(last) { Value::String(text.to_owned()) } else { typed::guess(text) };
+            into.insert(last.clone(), value);
             Ok(())
         }
         [first, rest @ ..] => {

@@ -26,7 +26,8 @@ pub struct Loaded<C> {
 /// Loads a service's settings: its default file, overlaid by `sources`.
 ///
 /// `C` has the default file's sections without `[listen]`. It should derive `deny_unknown_fields`, so that the file
-/// and the struct can't drift apart. [`BASE_DEFAULTS`](super::BASE_DEFAULTS) adds `[telemetry]`.
+/// and the struct can't drift apart. [`BASE_DEFAULTS`](super::BASE_DEFAULTS) adds `[telemetry]` and
+/// `[insecure]`.
 ///
 /// # Errors
 /// Names the wrong key and its source. The old name of a renamed key is an error that names the new one. Example values of
@@ -38,10 +39,12 @@ pub fn load<C: DeserializeOwned>(
     let schema = Schema::new(defaults.into())?;
     let mut merged = layers::merge(&schema, sources)?;
     let settings_warnings = secret_files::read(&schema.table, &mut merged)?;
-    let problems = insecure::problems(&schema.table, &merged);
+    let problems = insecure::problems(&schema.table, &merged, sources);
     if !problems.is_empty() {
         return Err(Error::Insecure { problems });
     }
+    // Only the checks above read it.
+    merged.table.remove("insecure");
     let mut base = Table::new();
     for section in ["listen", "telemetry"] {
         if let Some(value) = merged.table.remove(section) {

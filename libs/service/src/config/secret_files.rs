@@ -36,6 +36,11 @@ pub(super) fn secrets_of(defaults: &Table) -> impl Iterator<Item = &str> {
     names.filter(|key| defaults.get(&format!("{key}{SUFFIX}")).is_some_and(Value::is_str))
 }
 
+/// Whether a key in a section of the operator's keys is a secret, by its name.
+pub(super) fn is_secret_name(key: &str) -> bool {
+    key.contains("secret") || key.contains("password")
+}
+
 fn read_table(
     defaults: &Table,
     table: &mut Table,

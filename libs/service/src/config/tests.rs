@@ -231,6 +231,28 @@ fn an_empty_default_section_accepts_any_key() {
 }
 
 #[test]
+fn a_secret_of_an_open_section_is_a_text_and_never_shown() {
+    let sources = environment(&[
+        ("WEBRUNTIME_IDENTITY__GITHUB__CLIENT_SECRET", "4815162342"),
+        ("WEBRUNTIME_IDENTITY__GITHUB__PORT", "8080"),
+    ]);
+    let config = load::<Config>(DEFAULTS, &sources).unwrap().config;
+    let github = config.identity.get("github").unwrap();
+    assert_eq!(github.get("client_secret").unwrap().as_str(), Some("4815162342"));
+    assert_eq!(github.get("port").unwrap().as_integer(), Some(8080));
+    for sources in [
+        file("[identity.github]\nclient_secret = 4815162342\n"),
+        environment(&[("WEBRUNTIME_IDENTITY", "{ github = { client_secret = 4815162342 } }")]),
+    ] {
+        let text = load_error(&sources);
+        assert!(
+            text.ends_with("`identity.github.client_secret`: expected a text in quotes, found integer"),
+            "{text}"
+        );
+    }
+}
+
+#[test]
 fn our_otlp_variable_overrides_the_standard_one() {
     let standard = ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://a:4318");
     let loaded = load::<Config>(DEFAULTS, &environment(&[standard])).unwrap();

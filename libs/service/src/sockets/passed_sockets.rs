@@ -2,6 +2,7 @@
 //! the process restarts, so that connections wait in their queues and none is refused.
 
 use std::net::TcpListener;
+use std::sync::{Mutex, PoisonError};
 
 use anyhow::{Context as _, bail};
 use listenfd::ListenFd;
@@ -13,30 +14,72 @@ const MAIN: &str = "main";
 const HTTPS: &str = "https";
 const OPS: &str = "ops";
 
+/// What [`adopt_passed_sockets`] found, until the sockets are assigned.
+static ADOPTED: Mutex<Option<Adopted>> = Mutex::new(None);
+
+/// The sockets in the order in which they were passed.
+#[derive(Debug, Default)]
+pub(super) struct Adopted {
+    sockets: Vec<TcpListener>,
+    names: String,
+    warning: Option<&'static str>,
+}
+
+/// Takes the sockets that were passed to this process, for [`crate::Listeners`]. Call it before the process has threads: it
+/// removes `LISTEN_PID` and `LISTEN_FDS`, so that no child process takes the sockets for its own. They are closed on exec.
+///
+/// # Errors
+/// What was passed is no TCP socket.
+pub fn adopt_passed_sockets() -> anyhow::Result<()> {
+    let adopted = Adopted::from_environment()?;
+    *ADOPTED.lock().unwrap_or_else(PoisonError::into_inner) = Some(adopted);
+    Ok(())
+}
+
+/// Returns the adopted sockets. A second call finds none.
+pub(super) fn adopted() -> Adopted {
+    ADOPTED.lock().unwrap_or_else(PoisonError::into_inner).take().unwrap_or_default()
+}
+
+impl Adopted {
+    /// Takes the sockets if `LISTEN_PID` is this process: another value means that they are for another process, whose
+    /// environment this one has inherited.
+    #[expect(clippy::disallowed_methods, reason = "systemd's interface, and no setting")]
+    fn from_environment() -> anyhow::Result<Self> {
+        let variable = |name| std::env::var(name).unwrap_or_default();
+        let (pid, names) = (variable("LISTEN_PID"), variable("LISTEN_FDNAMES"));
+        let are_set = !variable("LISTEN_FDS").is_empty();
+        // Removes the variables in any case.
+        let mut passed = ListenFd::from_env();
+        let mut adopted = Self { names, ..Self::default() };
+        if pid.parse() != Ok(std::process::id()) {
+            adopted.warning =
+                are_set.then_some("ignored sockets (LISTEN_FDS): LISTEN_PID is not this process");
+            return Ok(adopted);
+        }
+        for index in 0..passed.len() {
+            let socket = passed.take_tcp_listener(index).context("a socket in LISTEN_FDS can't be used")?;
+            adopted.sockets.push(socket.context("a socket in LISTEN_FDS was taken twice")?);
+        }
+        Ok(adopted)
+    }
+}
+
 /// The sockets that were passed to this process.
 #[derive(Debug, Default)]
-pub(crate) struct PassedSockets {
-    pub(crate) main: Option<TcpListener>,
-    pub(crate) https: Option<TcpListener>,
-    pub(crate) ops: Option<TcpListener>,
+pub(super) struct PassedSockets {
+    pub(super) main: Option<TcpListener>,
+    pub(super) https: Option<TcpListener>,
+    pub(super) ops: Option<TcpListener>,
 }
 
 impl PassedSockets {
-    /// Takes the sockets, if `LISTEN_PID` is this process. A second call finds none, and a child process neither: the
-    /// variables are removed, and the sockets are closed on exec.
-    pub(crate) fn take(listen: &Listen) -> anyhow::Result<Self> {
-        #[expect(clippy::disallowed_methods, reason = "systemd's interface, and no setting")]
-        let names = std::env::var("LISTEN_FDNAMES").unwrap_or_default();
-        let mut passed = ListenFd::from_env();
-        let mut sockets = Vec::new();
-        for index in 0..passed.len() {
-            let socket = passed.take_tcp_listener(index).context("a socket in LISTEN_FDS can't be used")?;
-            sockets.push(socket.context("a socket in LISTEN_FDS was taken twice")?);
+    /// Assigns the sockets by their names, or else by their order.
+    pub(super) fn assign(adopted: Adopted, listen: &Listen) -> anyhow::Result<Self> {
+        let Adopted { sockets, names, warning } = adopted;
+        if let Some(warning) = warning {
+            tracing::warn!("{warning}");
         }
-        Self::assign(sockets, &names, listen)
-    }
-
-    fn assign(sockets: Vec<TcpListener>, names: &str, listen: &Listen) -> anyhow::Result<Self> {
         let mut assigned = Self::default();
         if sockets.is_empty() {
             return Ok(assigned);
@@ -55,7 +98,6 @@ impl PassedSockets {
             );
         }
         for (socket, name) in sockets.into_iter().zip(names) {
-            socket.set_nonblocking(true)?;
             let slot = match *name {
                 MAIN => &mut assigned.main,
                 HTTPS => &mut assigned.https,
@@ -79,6 +121,11 @@ impl PassedSockets {
 
 #[cfg(test)]
 mod tests {
+    use std::os::fd::OwnedFd;
+    use std::process::{Command, Stdio};
+
+    use rustix::io::{FdFlags, fcntl_getfd};
+
     use super::*;
 
     fn assign(count: usize, names: &str, https: bool) -> Result<[Option<u16>; 3], String> {
@@ -86,7 +133,8 @@ mod tests {
         let ports: Vec<_> = sockets.iter().map(|socket| socket.local_addr().unwrap().port()).collect();
         let https = https.then(|| ([127, 0, 0, 1], 443).into());
         let listen = Listen { https, ..Listen::default() };
-        let assigned = PassedSockets::assign(sockets, names, &listen).map_err(|error| error.to_string())?;
+        let adopted = Adopted { sockets, names: names.to_owned(), warning: None };
+        let assigned = PassedSockets::assign(adopted, &listen).map_err(|error| error.to_string())?;
         let at = |socket: Option<TcpListener>| {
             let port = socket?.local_addr().unwrap().port();
             ports.iter().position(|other| *other == port).map(|at| u16::try_from(at).unwrap())
@@ -115,6 +163,48 @@ mod tests {
         ] {
             let message = assign(count, names, https).unwrap_err();
             assert!(message.contains(error), "{message}");
+        }
+    }
+
+    /// Runs `child` in a process of its own that two sockets are passed to. Returns what it reports.
+    fn child(listen_pid: &str) -> String {
+        let sockets = [0, 1].map(|_| TcpListener::bind("127.0.0.1:0").unwrap());
+        let [one, other] = sockets.map(OwnedFd::from);
+        // The shell moves them to 3 and 4, and its process becomes the test's.
+        let script = format!(
+            "exec 3<&0 4>&1 1>&2; {listen_pid} export LISTEN_FDS=2 LISTEN_FDNAMES=ops:main; exec \"$0\" \"$@\""
+        );
+        let mut command = Command::new("sh");
+        command.args(["-c", &script]).arg(std::env::current_exe().unwrap());
+        command.args(["--exact", "--ignored", "--nocapture", "--test-threads=1"]);
+        command.arg("sockets::passed_sockets::tests::reports_the_sockets_of_its_process");
+        command.stdin(one).stdout(other).stderr(Stdio::piped()).env_remove("LISTEN_PID");
+        let output = command.spawn().unwrap().wait_with_output().unwrap();
+        let output = String::from_utf8(output.stderr).unwrap();
+        let report =
+            output.lines().find_map(|line| line.split_once("REPORT ")).map(|(_, report)| report.to_owned());
+        report.unwrap_or(output)
+    }
+
+    #[test]
+    #[ignore = "run in a process of its own by another test"]
+    #[expect(clippy::disallowed_methods, reason = "shows what a child process would see")]
+    fn reports_the_sockets_of_its_process() {
+        let adopted = Adopted::from_environment().unwrap();
+        let closed_on_exec =
+            adopted.sockets.iter().all(|socket| fcntl_getfd(socket).unwrap().contains(FdFlags::CLOEXEC));
+        let removed = ["LISTEN_PID", "LISTEN_FDS"].iter().all(|name| std::env::var(name).is_err());
+        let (count, warns) = (adopted.sockets.len(), adopted.warning.is_some());
+        eprintln!("REPORT sockets={count} closed_on_exec={closed_on_exec} removed={removed} warns={warns}");
+    }
+
+    #[test]
+    fn sockets_are_taken_only_by_the_process_that_they_are_for() {
+        let report =
+            |sockets, warns| format!("sockets={sockets} closed_on_exec=true removed=true warns={warns}");
+        assert_eq!(child("export LISTEN_PID=$$;"), report(2, false));
+        for other in ["export LISTEN_PID=1;", "export LISTEN_PID=;", "unset LISTEN_PID;"] {
+            assert_eq!(child(other), report(0, true), "{other}");
         }
     }
 }

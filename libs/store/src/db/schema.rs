@@ -1,6 +1,8 @@
 //! Whether the schema of the database fits this program. Services never migrate; they refuse a schema that is older than
 //! their own or more than one release newer. Decision: `libs/store/docs/0007-releases-of-the-schema.md`.
 
+use domain::Transient as _;
+
 use super::conn::{Conn, acquire};
 use super::migrations::{MIGRATOR, MigrationState, list_migrations};
 use super::pool::Db;
@@ -39,6 +41,14 @@ pub enum SchemaMismatch {
         /// The newest release that this program accepts.
         accepted: String,
     },
+    /// The database answers, but not with its schema.
+    #[error(
+        "the schema of the database can't be checked: {reason}; this program must be able to read the tables `_sqlx_migrations` and `schema_releases`"
+    )]
+    Unreadable {
+        /// What the database said, or what is missing.
+        reason: String,
+    },
 }
 
 fn describe_older(applied: Option<i64>, needed: i64) -> String {
@@ -50,14 +60,27 @@ fn describe_older(applied: Option<i64>, needed: i64) -> String {
 }
 
 /// Returns why this program must not work on the database; `None` if it may.
+///
+/// # Errors
+/// The database does not answer, or not now.
 pub async fn find_schema_mismatch(db: &Db) -> Result<Option<SchemaMismatch>, Error> {
     let mut conn = acquire(db).await?;
-    let state = list_migrations(&mut conn).await?;
+    match compare(&mut conn).await {
+        // It would say the same each time.
+        Err(error) if error.is_rejected_statement() && !error.is_transient() => {
+            Ok(Some(SchemaMismatch::Unreadable { reason: error.to_string() }))
+        }
+        compared => compared,
+    }
+}
+
+async fn compare(conn: &mut Conn) -> Result<Option<SchemaMismatch>, Error> {
+    let state = list_migrations(conn).await?;
     let older = find_older(&state);
     if older.is_some() {
         return Ok(older);
     }
-    Ok(find_newer(&list_schema_releases(&mut conn).await?))
+    Ok(find_newer(&list_schema_releases(conn).await?))
 }
 
 /// Returns the releases of the database's schema in order; none if it is older than the first one that is recorded.
@@ -83,7 +106,16 @@ fn find_older(state: &MigrationState) -> Option<SchemaMismatch> {
 }
 
 fn find_newer(releases: &[SchemaRelease]) -> Option<SchemaMismatch> {
-    let last = releases.last().filter(|last| last.release > SCHEMA_RELEASE + 1)?;
-    let accepted = releases.iter().rfind(|one| one.release <= SCHEMA_RELEASE + 1)?;
-    Some(SchemaMismatch::Newer { found: last.name.clone(), accepted: accepted.name.clone() })
+    let Some(last) = releases.last() else {
+        let reason = "no release is recorded in `schema_releases`".to_owned();
+        return Some(SchemaMismatch::Unreadable { reason });
+    };
+    let newest_accepted = SCHEMA_RELEASE + 1;
+    if last.release <= newest_accepted {
+        return None;
+    }
+    // Without its row, the release is named by its number.
+    let accepted = releases.iter().find(|one| one.release == newest_accepted);
+    let accepted = accepted.map_or_else(|| format!("number {newest_accepted}"), |one| one.name.clone());
+    Some(SchemaMismatch::Newer { found: last.name.clone(), accepted })
 }

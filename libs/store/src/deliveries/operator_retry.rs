@@ -7,7 +7,7 @@ use uuid::Uuid;
 
 use crate::{Conn, Error};
 
-/// Failed or canceled deliveries, except pings.
+/// Failed deliveries, except pings.
 #[derive(Debug, Clone, Copy)]
 pub struct FailedFilter {
     /// `None` for all accounts.
@@ -18,6 +18,8 @@ pub struct FailedFilter {
     pub since: DateTime<Utc>,
     /// When they finished, at the latest: those that fail again during a retry are not retried twice.
     pub until: DateTime<Utc>,
+    /// Also those that the webhook's owner gave up, or that ended with their webhook.
+    pub includes_canceled: bool,
 }
 
 /// How many deliveries a filter finds.
@@ -46,13 +48,15 @@ pub async fn count_failed(conn: &mut Conn, filter: &FailedFilter) -> Result<Fail
                   count(*) filter (where not is_retryable) as "inactive!"
            from (select d.webhook_id, d.account_id, d.finished_at, w.is_active and a.suspended_at is null as is_retryable
                  from deliveries d join webhooks w on w.id = d.webhook_id join accounts a on a.id = w.account_id
-                 where d.state in ('failed', 'canceled') and d.finished_at between $1 and $2 and d.event <> $3
+                 where d.state in ('failed', 'canceled') and (d.state = 'failed' or $6)
+                   and d.finished_at between $1 and $2 and d.event <> $3
                    and ($4::uuid is null or d.webhook_id = $4) and ($5::uuid is null or d.account_id = $5)) as found"#,
         filter.since,
         filter.until,
         domain::webhooks::PING,
         filter.webhook_id,
         filter.account_id,
+        filter.includes_canceled,
     );
     Ok(counted.fetch_one(conn).await?)
 }
@@ -64,7 +68,8 @@ pub async fn retry_all_failed(conn: &mut Conn, filter: &FailedFilter, limit: i64
          where id = any(array(
              select d.id
              from deliveries d join webhooks w on w.id = d.webhook_id join accounts a on a.id = w.account_id
-             where d.state in ('failed', 'canceled') and d.finished_at between $1 and $2 and d.event <> $3
+             where d.state in ('failed', 'canceled') and (d.state = 'failed' or $7)
+               and d.finished_at between $1 and $2 and d.event <> $3
                and ($4::uuid is null or d.webhook_id = $4) and ($5::uuid is null or d.account_id = $5)
                and w.is_active and a.suspended_at is null
              order by d.finished_at limit $6 for update of d))",
@@ -74,6 +79,7 @@ pub async fn retry_all_failed(conn: &mut Conn, filter: &FailedFilter, limit: i64
         filter.webhook_id,
         filter.account_id,
         limit,
+        filter.includes_canceled,
     )
     .execute(conn)
     .await?;

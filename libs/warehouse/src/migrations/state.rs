@@ -3,7 +3,7 @@
 use clickhouse::Row;
 use serde::{Deserialize, Serialize};
 
-use super::{Applied, FILES};
+use super::files::{Applied, FILES};
 use crate::client::{QUERY_TIMEOUT, Warehouse, with_timeout};
 use crate::error::Error;
 

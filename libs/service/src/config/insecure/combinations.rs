@@ -3,25 +3,32 @@
 use ipnet::IpNet;
 
 use super::settings::Settings;
+use super::stores;
 
 /// Networks of this machine alone, and of link-local services such as the metadata of cloud machines.
 const OWN_NETWORKS: [&str; 4] = ["127.0.0.0/8", "::1/128", "169.254.0.0/16", "fe80::/10"];
 
 /// Returns a sentence for each unsafe combination.
-pub(super) fn problems(settings: Settings<'_>) -> Vec<String> {
+pub(super) fn problems(settings: Settings<'_>, may_be_edge: bool) -> Vec<String> {
     let mut problems = Vec::new();
-    problems.extend(without_tls(settings));
+    problems.extend(may_be_edge.then(|| without_tls(settings)).flatten());
     problems.extend(outbound_to_this_machine(settings));
+    problems.extend(stores::without_password(settings));
+    problems.extend(stores::reached_by_accounts(settings));
     problems
 }
 
-/// The edge's rule: API keys and sessions must not cross a network unencrypted.
+/// The edge's rule: API keys and sessions must not cross a network unencrypted. A peer that sends PROXY headers passes on
+/// connections as they are; it is no proxy that terminates TLS, so a lone entry of its address is not enough.
 fn without_tls(settings: Settings<'_>) -> Option<String> {
     let https = settings.text("listen.https")?;
     let proxies = settings.list("http.trusted_proxies")?;
-    (https.is_empty() && proxies.is_empty()).then(|| {
+    let passed_on = usize::from(settings.text("listen.proxy_protocol") == Some("required"));
+    let is_plain = https.is_empty() && proxies.len() <= passed_on;
+    (is_plain && !settings.is_on("insecure.allow_plain_http")).then(|| {
         "nothing serves `http.base_url` over TLS: set `listen.https` and `secrets.master_key`, or, if a proxy in front \
-         terminates TLS, its address in `http.trusted_proxies`"
+         terminates TLS, its address in `http.trusted_proxies` (beside that of a proxy with `listen.proxy_protocol`). On a \
+         private network or VPN, `insecure.allow_plain_http = true` accepts that API keys cross it unencrypted"
             .to_owned()
     })
 }
@@ -56,7 +63,7 @@ mod tests {
     use super::*;
 
     fn problems_of(settings: &str) -> Vec<String> {
-        problems(Settings(&toml::from_str::<Table>(settings).unwrap()))
+        problems(Settings(&toml::from_str::<Table>(settings).unwrap()), true)
     }
 
     #[test]
@@ -67,6 +74,14 @@ mod tests {
         assert_eq!(edge("", "").len(), 1);
         assert!(edge("0.0.0.0:443", "").is_empty());
         assert!(edge("", "'10.0.0.0/8'").is_empty());
+        let behind_passing_proxy = |proxies: &str, more: &str| {
+            problems_of(&format!(
+                "[listen]\nhttps = ''\nproxy_protocol = 'required'\n[http]\ntrusted_proxies = [{proxies}]\n{more}"
+            ))
+        };
+        assert_eq!(behind_passing_proxy("'10.0.0.2'", "").len(), 1, "it passes on plain connections");
+        assert!(behind_passing_proxy("'10.0.0.2', '192.0.2.1'", "").is_empty());
+        assert!(behind_passing_proxy("'10.0.0.2'", "[insecure]\nallow_plain_http = true").is_empty());
         assert!(
             problems_of("[http]\nbase_url = 'https://x.example'").is_empty(),
             "an inner service has no such listener"

@@ -18,6 +18,11 @@ impl<'a> Settings<'a> {
         self.get(path)?.as_str()
     }
 
+    /// Returns whether the setting at `path` is `true`.
+    pub(super) fn is_on(self, path: &str) -> bool {
+        self.get(path).and_then(Value::as_bool).unwrap_or_default()
+    }
+
     /// Returns the list of texts at `path`; `None` if the service has no such setting.
     pub(super) fn list(self, path: &str) -> Option<Vec<&'a str>> {
         self.get(path)?.as_array().map(|items| items.iter().filter_map(Value::as_str).collect())

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use toml::{Table, Value};
 use url::Url;
 
-use super::super::secret_files::secrets_of;
+use super::super::secret_files::{is_secret_name, secrets_of};
 use super::settings::Settings;
 
 /// Values that guides and images use, in lower case.
@@ -78,16 +78,15 @@ pub(super) fn problems(defaults: &Table, settings: Settings<'_>) -> Vec<String> 
     problems
 }
 
-/// Adds the paths and values of all secrets that are set. In a section of the operator's keys, those are the keys with
-/// `secret` in their names.
+/// Adds the paths and values of all secrets that are set. In a section of the operator's keys, their names tell which are.
 fn collect<'a>(defaults: &Table, table: &'a Table, prefix: &str, secrets: &mut Vec<(String, &'a str)>) {
     let known: BTreeSet<&str> = secrets_of(defaults).collect();
     for (key, value) in table {
         let path = if prefix.is_empty() { key.clone() } else { format!("{prefix}.{key}") };
         match value {
-            Value::String(text) if text.is_empty() => {}
             Value::String(text) => {
-                if known.contains(key.as_str()) || (defaults.is_empty() && key.contains("secret")) {
+                let is_secret = known.contains(key.as_str()) || (defaults.is_empty() && is_secret_name(key));
+                if is_secret && !text.is_empty() {
                     secrets.push((path, text));
                 }
             }
@@ -115,10 +114,17 @@ fn weakness(path: &str, value: &str) -> Option<Weakness> {
     }
     match value.contains("://").then(|| Url::parse(value)) {
         None => weakness_of_password(value),
-        Some(Ok(url)) => weakness_of_password(url.password()?),
+        Some(Ok(url)) => passwords_of(&url).iter().find_map(|password| weakness_of_password(password)),
         // The service rejects it.
         Some(Err(_)) => None,
     }
+}
+
+/// The passwords of a URL: the one before the host, and those that Postgres' drivers accept as a parameter.
+pub(super) fn passwords_of(url: &Url) -> Vec<String> {
+    let parameters = url.query_pairs().filter(|(name, _)| name == "password");
+    let before_host = url.password().map(str::to_owned);
+    before_host.into_iter().chain(parameters.map(|(_, value)| value.into_owned())).collect()
 }
 
 /// Keys that this installation makes for itself; others are shared with stores and providers.
@@ -159,9 +165,7 @@ fn is_example(value: &str) -> bool {
         || value.contains("{{")
         || value.contains('…')
         || (value.starts_with('<') && value.ends_with('>'));
-    let is_repeated = |example: &str| {
-        !value.is_empty() && value.len() % example.len() == 0 && value.replace(example, "").is_empty()
-    };
+    let is_repeated = |example: &str| !value.is_empty() && value.replace(example, "").is_empty();
     is_template
         || PLACEHOLDERS.iter().any(|part| value.contains(part))
         || EXAMPLES.iter().any(|example| is_repeated(example))
@@ -282,6 +286,7 @@ mod tests {
             ("store.password", "horse", "has fewer than 8 characters"),
             ("store.url", "postgres://postgres:password@db/web", "has an example value"),
             ("store.url", "postgres://web:123@db/web", "has fewer than 8 characters"),
+            ("store.url", "postgres://web@db/web?sslmode=require&password=password", "has an example value"),
             ("providers.google.client_secret", "…", "has an example value"),
         ] {
             let found = problems_of(path, value);
