@@ -156,7 +156,7 @@ async fn send_at_rate(kind: Rate, began: Instant, mut stopped: watch::Receiver<b
                 let kind = cause.downcast_ref::<std::io::Error>().map(std::io::Error::kind);
                 // Requests that wait for the same connection are told that it failed.
                 kind == Some(refused)
-                    || cause.downcast_ref::<legacy::Error>().is_some_and(|error| error.is_connect())
+                    || cause.downcast_ref::<legacy::Error>().is_some_and(legacy::Error::is_connect)
             });
             let error = format!("{error:#}");
             outcome.failures.push(Failure { name: kind.name, sent_after, error, is_refused });

@@ -64,9 +64,8 @@ async fn a_handover_that_takes_long_delays_no_other_job_and_loses_no_lease() {
     assert_eq!(handovers.lock().unwrap().len(), MAX_HANDOVERS, "the leases are renewed");
     gate.cancel();
     until(async || older.depth().await.unwrap() == 0).await;
-    let ids = handovers.lock().unwrap();
+    let ids = handovers.lock().unwrap().clone();
     assert_eq!((ids.len(), ids.iter().collect::<BTreeSet<_>>().len()), (20, 20), "each was handed over once");
-    drop(ids);
     worker.stop().await;
     other.stop().await;
 }

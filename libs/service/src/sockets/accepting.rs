@@ -118,7 +118,7 @@ impl Accepting {
                 self.socket = Socket::Closing(Closing { listener, had_time: !drops_new, left });
             }
             Err(error) => {
-                tracing::warn!(%error, "lost the connections that waited in the queue of the socket")
+                tracing::warn!(%error, "lost the connections that waited in the queue of the socket");
             }
         }
     }
