@@ -9,7 +9,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use collector::Config;
 use domain::analytics::Range;
 use domain::plans::Plan;
-use sandbox::test::{TestClickHouse, TestDatabase, TestRedis};
+use sandbox::test::{TestClickHouse, TestDatabase, TestRedis, until};
 use serde_json::Value;
 use service::config::{Sources, load};
 use service::{Clock, Listeners, Rng, Shutdown};
@@ -181,6 +181,9 @@ impl Fixture {
                 println!("{line}");
             }
         });
+        // The addresses are logged before the schema is checked, and connections are refused until then.
+        until(async || TcpStream::connect(address).await.is_ok()).await;
+        until(async || TcpStream::connect(ops).await.is_ok()).await;
         CollectorProcess { address, ops, child }
     }
 

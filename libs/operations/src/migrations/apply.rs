@@ -38,7 +38,7 @@ pub struct Applied {
     pub postgres: usize,
     pub clickhouse: usize,
     pub elapsed: Duration,
-    /// Migrations of the next release, which this program does not know and whose schema it accepts. Then it applied none.
+    /// Migrations of the next release, which this program does not know but accepts. Then it applied none.
     pub newer: Vec<String>,
 }
 

@@ -6,7 +6,7 @@ use toml::{Table, Value};
 
 use super::config_error::Error;
 use super::schema::Schema;
-use super::secret_files::is_secret_name;
+use super::secret_names::is_secret_name;
 use super::sources::{ENVIRONMENT_PREFIX, OTLP_VARIABLE, Sources};
 use super::typed;
 

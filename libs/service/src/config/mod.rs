@@ -18,6 +18,7 @@ mod layers;
 mod load;
 mod schema;
 mod secret_files;
+mod secret_names;
 mod sources;
 mod typed;
 

@@ -10,9 +10,8 @@ use toml::{Table, Value};
 
 use super::config_error::Error;
 use super::layers::Merged;
+use super::secret_names::{SUFFIX, secrets_of};
 
-/// The end of a key that names a file.
-pub(super) const SUFFIX: &str = "_file";
 /// No secret is longer; a larger file is another one.
 const MAX_BYTES: u64 = 64 * 1024;
 /// The permission bits "readable by others" and, of a folder, "passable by others".
@@ -28,17 +27,6 @@ pub(super) fn read(defaults: &Table, merged: &mut Merged) -> Result<Vec<String>,
     let outcome = read_table(defaults, &mut table, &mut Vec::new(), merged, &mut warnings);
     merged.table = table;
     outcome.map(|()| warnings)
-}
-
-/// The keys of secrets in a table of the defaults: those with a sibling `X_file`.
-pub(super) fn secrets_of(defaults: &Table) -> impl Iterator<Item = &str> {
-    let names = defaults.iter().filter(|(_, default)| default.is_str()).map(|(key, _)| key.as_str());
-    names.filter(|key| defaults.get(&format!("{key}{SUFFIX}")).is_some_and(Value::is_str))
-}
-
-/// Whether a key in a section of the operator's keys is a secret, by its name.
-pub(super) fn is_secret_name(key: &str) -> bool {
-    key.contains("secret") || key.contains("password")
 }
 
 fn read_table(

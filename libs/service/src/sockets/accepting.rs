@@ -12,7 +12,7 @@ use tokio::net::{TcpListener, TcpStream};
 use super::drain::Draining;
 use super::listening_socket::{BACKLOG, ListeningSocket};
 
-/// Time for connections whose handshake has begun when the socket stops taking new ones.
+/// Time for handshakes that have begun when the socket stops taking new ones.
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_millis(50);
 /// The same for clients that are far away.
 const PUBLIC_HANDSHAKE_TIMEOUT: Duration = Duration::from_millis(500);

@@ -10,7 +10,7 @@ use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use crate::Shutdown;
 
-/// How long a connection is idle before it may be closed whose client was not told that it ends. The edge keeps unused
+/// How long a connection is idle before it may be closed if its client was not told that it ends. The edge keeps unused
 /// connections to the inner services for a shorter time, so none of its requests meets the end of one.
 const QUIET_TIME: Duration = Duration::from_secs(5);
 /// The time of requests that arrived while older ones were waited for, at most half of the timeout.
@@ -22,7 +22,7 @@ const TIMEOUT_AFTER_FAILURE: Duration = Duration::from_secs(10);
 #[derive(Clone, Copy, Debug)]
 pub struct Drain {
     /// How long connections are accepted in any case, so that balancers learn from `/readyz` to use another server. Each
-    /// response asks its client to close the connection. Zero for servers whose clients keep no connections: idle ones are
+    /// response asks its client to close the connection. Zero for servers with clients that keep no connections: idle ones are
     /// closed at once.
     pub period: Duration,
     /// How long running requests have afterwards. Then their connections are closed.
@@ -73,7 +73,7 @@ pub struct Draining {
     deadline: Arc<OnceLock<Instant>>,
     /// The requests that began before the end of the drain period.
     early: TaskTracker,
-    /// The connections whose clients don't know that they end.
+    /// The connections with clients that don't know that they end.
     unaware: TaskTracker,
 }
 
@@ -109,7 +109,7 @@ impl Draining {
         (!self.early.is_closed()).then(|| EarlyRequest { _token: self.early.token() })
     }
 
-    /// Counts a connection whose client was not told that it ends, until the token is dropped.
+    /// Counts a connection with a client that was not told that it ends, until the token is dropped.
     pub(crate) fn begin_connection(&self) -> TaskTrackerToken {
         self.unaware.token()
     }

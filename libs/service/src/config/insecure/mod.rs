@@ -19,7 +19,7 @@ pub(super) fn problems(defaults: &Table, merged: &Merged, sources: &Sources) -> 
     let settings = Settings(&merged.table);
     let has_base_url = merged.origins.contains_key("http.base_url");
     if is_local(settings, has_base_url) {
-        // A trial whose address was opened to other machines: they reach it by that, whatever the base URL says.
+        // A trial with an address that other machines reach: they reach it by that, whatever the base URL says.
         let is_open =
             has_base_url && merged.origins.contains_key("listen.main") && !listens_on_loopback(settings);
         return if is_open { weak_secrets::problems(defaults, settings) } else { Vec::new() };

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use toml::{Table, Value};
 use url::Url;
 
-use super::super::secret_files::{is_secret_name, secrets_of};
+use super::super::secret_names::{is_secret_name, secrets_of};
 use super::settings::Settings;
 
 /// Values that guides and images use, in lower case.
