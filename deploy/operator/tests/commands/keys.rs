@@ -28,7 +28,7 @@ async fn insert_webhook(installation: &Installation, account: &str, keys: &str) 
 }
 
 fn account(installation: &Installation) -> String {
-    let output = installation.ok(&["admin", "create-account", "--email", "ana@example.com"]);
+    let output = installation.ok(&["admin", "create-account", "--email", "ana@example.com", "--print-key"]);
     output.lines().next().unwrap().rsplit(' ').next().unwrap().to_owned()
 }
 

@@ -56,7 +56,7 @@ impl Fixture {
         let database = sandbox::test::database().await;
         let (redis, blobs) = (sandbox::test::redis().await, sandbox::test::folder());
         let mut settings = sandbox::test::settings_for(&[&database, &redis, &blobs]);
-        settings.push(format!("secrets.master_key={}", "ab".repeat(32)));
+        settings.push(format!("secrets.master_key={}", "0f1e2d3c4b5a6978".repeat(4)));
         settings.push("store.max_connections=10".to_owned());
         settings.extend(set.iter().map(ToString::to_string));
         let config: Config = load(DEFAULTS, &Sources { set: settings, ..Sources::default() }).unwrap().config;
