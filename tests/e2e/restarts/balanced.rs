@@ -7,7 +7,7 @@ use super::scene::{Scene, set_of};
 use crate::PROGRAM;
 
 /// Set where HAProxy can be had, as in `.ci/run`: then the test fails without it.
-const REQUIRED: &str = "WEBRUNTIME_TESTS_REQUIRE_HAPROXY";
+const REQUIRED: &str = "TESTS_REQUIRE_HAPROXY";
 
 #[tokio::test(flavor = "multi_thread")]
 async fn no_request_fails_while_each_of_two_restarts_behind_a_balancer() -> Result<()> {
