@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use http::{Method, StatusCode};
 use sandbox::test::until;
-use service::config::Listen;
+use service::config::{Listen, ProxyProtocol};
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 
@@ -80,10 +80,9 @@ async fn http2_connections_are_told_to_end_and_none_of_their_requests_fails() {
     }
 }
 
-#[tokio::test]
-async fn over_tls_new_connections_are_accepted_during_the_drain() {
-    let listen = Listen { drain: LONG, ..over_https() };
-    let tls = TlsEdge::listening(listen, &[]).await;
+/// Checks that an edge with TLS accepts connections during the drain, and ends them.
+async fn check_over_tls(listen: Listen, set: &[&str]) {
+    let tls = TlsEdge::listening(Listen { drain: LONG, ..listen }, set).await;
     tls.edge.account("quiet-otter").await.page("index", "<p>x").await;
     let mut kept = tls.connect(SITE).await.unwrap();
     assert!(!get(&mut kept, SITE, "/").await.to_lowercase().contains("connection: close"));
@@ -91,6 +90,21 @@ async fn over_tls_new_connections_are_accepted_during_the_drain() {
     until(async || tls.get(SITE, SITE, "/").await.to_lowercase().contains("connection: close")).await;
     let response = get(&mut kept, SITE, "/").await;
     assert!(response.to_lowercase().contains("connection: close") && response.contains("<p>x"), "{response}");
+}
+
+#[tokio::test]
+async fn over_tls_new_connections_are_accepted_during_the_drain() {
+    check_over_tls(over_https(), &[]).await;
+}
+
+#[tokio::test]
+async fn behind_a_proxy_new_connections_are_accepted_over_tls_during_the_drain() {
+    let required = ProxyProtocol::Required;
+    check_over_tls(
+        Listen { https_proxy_protocol: required, ..over_https() },
+        &["http.trusted_proxies=[\"127.0.0.0/8\"]"],
+    )
+    .await;
 }
 
 #[tokio::test]

@@ -7,6 +7,7 @@ use edge_server::{Config, DEFAULTS};
 use sandbox::test::{TestDatabase, TestFolder, TestRedis, eventually, until};
 use service::config::{Listen, Sources, load};
 use service::{Listeners, Shutdown};
+use tokio::net::TcpStream;
 use url::Url;
 
 use crate::client::{TestResponse, Visitor};
@@ -115,11 +116,21 @@ impl Edge {
         https
     }
 
-    /// Returns why another edge over the same stores does not start.
+    /// Returns why another edge over the same stores does not start. Checks that it accepts no connection before it ends.
     pub(crate) async fn refusal(&self) -> String {
-        let listeners = Listeners::bind(&Listen::default()).unwrap();
+        let listeners = Listeners::reserve(&Listen::default()).unwrap();
+        let address = listeners.main.local_addr().unwrap();
         let run = edge_server::run(config(&self.settings), listeners, Shutdown::new());
-        sandbox::test::with_timeout(run).await.unwrap_err().to_string()
+        let connecting = async {
+            while TcpStream::connect(address).await.is_err() {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::select! {
+            biased;
+            ended = sandbox::test::with_timeout(run) => ended.unwrap_err().to_string(),
+            () = connecting => panic!("it accepts connections"),
+        }
     }
 
     /// Waits until the edge is subscribed to the bus and has reloaded the entries whose signals it may have missed.

@@ -9,7 +9,7 @@ use domain::encryption::MasterKey;
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, RootCertStore, SupportedProtocolVersion};
-use service::config::Listen;
+use service::config::{Listen, ProxyProtocol};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
@@ -33,6 +33,8 @@ pub(crate) const SET: [&str; 2] = [
 /// An edge with https and a certificate authority of its own.
 pub(crate) struct TlsEdge {
     pub(crate) edge: Edge,
+    /// Whether each connection begins with the header of the PROXY protocol.
+    is_behind_proxy: bool,
     pub(crate) authority: Authority,
 }
 
@@ -44,8 +46,9 @@ impl TlsEdge {
 
     /// As [`Self::start`], listening as told.
     pub(crate) async fn listening(listen: Listen, set: &[&str]) -> Self {
+        let is_behind_proxy = listen.https_proxy_protocol == ProxyProtocol::Required;
         let edge = Edge::listening(listen, &[&SET, set].concat()).await;
-        let this = Self { edge, authority: Authority::new() };
+        let this = Self { edge, is_behind_proxy, authority: Authority::new() };
         this.insert("localhost", &["localhost"], later()).await;
         let wildcard = this.edge.site_host("*");
         this.insert(&wildcard, &[&wildcard], later()).await;
@@ -58,7 +61,7 @@ impl TlsEdge {
         self.signal(name).await;
         let hello = hello(&name.replace('*', "any"));
         let is_found = async || {
-            let mut stream = TcpStream::connect(self.edge.https()).await.unwrap();
+            let mut stream = self.open().await;
             stream.write_all(&hello).await.unwrap();
             // A handshake record, and no alert.
             stream.read_u8().await.unwrap() == 22
@@ -91,9 +94,18 @@ impl TlsEdge {
         self.edge.publish_change(Change::Certificate { name: name.to_owned() }).await;
     }
 
+    /// Opens a connection on which TLS has not begun.
+    async fn open(&self) -> TcpStream {
+        let mut stream = TcpStream::connect(self.edge.https()).await.unwrap();
+        if self.is_behind_proxy {
+            stream.write_all(b"PROXY TCP4 203.0.113.7 10.0.0.1 4711 443\r\n").await.unwrap();
+        }
+        stream
+    }
+
     /// Connects by a name.
     pub(crate) async fn connect(&self, name: &str) -> std::io::Result<TlsStream<TcpStream>> {
-        connect(self.edge.https(), name, &self.authority.client()).await
+        over(self.open().await, name, &self.authority.client()).await
     }
 
     /// Sends a GET request by a name and returns the whole response.
@@ -155,9 +167,13 @@ pub(crate) async fn connect(
     name: &str,
     client: &ClientConfig,
 ) -> std::io::Result<TlsStream<TcpStream>> {
+    over(TcpStream::connect(edge).await.unwrap(), name, client).await
+}
+
+/// Begins TLS over an open connection.
+async fn over(stream: TcpStream, name: &str, client: &ClientConfig) -> std::io::Result<TlsStream<TcpStream>> {
     let connector = TlsConnector::from(Arc::new(client.clone()));
-    let name = ServerName::try_from(name.to_owned()).unwrap();
-    connector.connect(name, TcpStream::connect(edge).await.unwrap()).await
+    connector.connect(ServerName::try_from(name.to_owned()).unwrap(), stream).await
 }
 
 /// Sends a GET request and returns the whole response.

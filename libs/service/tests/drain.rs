@@ -4,12 +4,12 @@
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use axum::Router;
-use axum::body::Body;
+use axum::body::{Body, Bytes};
 use axum::extract::ConnectInfo;
 use axum::routing::get;
 use futures::StreamExt as _;
@@ -32,8 +32,6 @@ struct Server {
 
 /// Serves the client's address at `/`, and nothing within a test at `/never`.
 fn serve(drain: Drain) -> Server {
-    let (listeners, shutdown) = (Listeners::on_free_ports().unwrap(), Shutdown::new());
-    let address = listeners.main.local_addr().unwrap();
     let app = Router::new()
         .route("/", get(|ConnectInfo(peer): ConnectInfo<SocketAddr>| async move { peer.to_string() }))
         .route("/never", get(std::future::pending::<()>))
@@ -44,6 +42,12 @@ fn serve(drain: Drain) -> Server {
                 Body::from_stream(frames.chain(futures::stream::pending()))
             }),
         );
+    serve_app(app, drain)
+}
+
+fn serve_app(app: Router, drain: Drain) -> Server {
+    let (listeners, shutdown) = (Listeners::on_free_ports().unwrap(), Shutdown::new());
+    let address = listeners.main.local_addr().unwrap();
     let ended = tokio::spawn(service::http::serve(listeners.main, app, shutdown.clone(), drain));
     Server { address, shutdown, ended }
 }
@@ -189,6 +193,43 @@ async fn connections_are_accepted_while_a_request_runs_that_began_before_the_end
     drop(running);
     server.ended.await.unwrap().unwrap();
     assert!(TcpStream::connect(server.address).await.is_err());
+}
+
+#[tokio::test]
+async fn a_response_that_streams_during_the_drain_is_sent_to_its_end() {
+    let (frames, streamed) = futures::channel::mpsc::unbounded::<Result<Bytes, Infallible>>();
+    let body = Arc::new(Mutex::new(Some(Body::from_stream(streamed))));
+    let take = async move || body.lock().unwrap().take().unwrap();
+    let server = serve_app(Router::new().route("/", get(take)), Drain { timeout: LONG, ..Drain::default() });
+    let mut reader = TcpStream::connect(server.address).await.unwrap();
+    reader.write_all(REQUEST).await.unwrap();
+    frames.unbounded_send(Ok(Bytes::from("before the drain"))).unwrap();
+    let mut response = Vec::new();
+    while !response.ends_with(b"before the drain\r\n") {
+        assert_ne!(reader.read_buf(&mut response).await.unwrap(), 0);
+    }
+    server.shutdown.request();
+    // New connections are told to end: the drain has begun.
+    loop {
+        let mut other = TcpStream::connect(server.address).await.unwrap();
+        other.write_all(b"GET /other HTTP/1.1\r\nhost: inside\r\n\r\n").await.unwrap();
+        let mut answer = Vec::new();
+        while !answer.ends_with(b"\r\n\r\n") {
+            assert_ne!(other.read_buf(&mut answer).await.unwrap(), 0);
+        }
+        if String::from_utf8_lossy(&answer).contains("connection: close\r\n") {
+            break;
+        }
+    }
+    for _ in 0..100 {
+        frames.unbounded_send(Ok(Bytes::from("0123456789"))).unwrap();
+    }
+    drop(frames);
+    reader.read_to_end(&mut response).await.unwrap();
+    let response = String::from_utf8(response).unwrap();
+    assert_eq!(response.matches("0123456789").count(), 100, "{response}");
+    assert!(response.ends_with("0\r\n\r\n"), "the last chunk is missing: {response}");
+    server.ended.await.unwrap().unwrap();
 }
 
 #[tokio::test]

@@ -29,6 +29,8 @@ impl Fixture {
     pub(super) async fn start_with_clock(set: &[&str], clock: Clock) -> Self {
         let clickhouse = sandbox::test::clickhouse().await;
         let mut settings = clickhouse.settings();
+        // A machine that compiles beside the tests takes longer for a query than the default permits.
+        settings.push("analytics.timeout=60s".to_owned());
         settings.extend(set.iter().map(ToString::to_string));
         let settings: Vec<_> = settings.iter().map(String::as_str).collect();
         let api = Api::start_with_clock(&settings, clock).await;
