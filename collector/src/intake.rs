@@ -20,6 +20,7 @@ use web::{ClientIp, EdgeTrust};
 use crate::dropped_events::count_dropped;
 use crate::incoming_event::IncomingEvent;
 use crate::pipeline::Pipeline;
+use crate::running_events::RunningEvents;
 use crate::tracker;
 
 /// A longer user agent is cut, so that it takes no more memory in caches.
@@ -32,6 +33,7 @@ const MAX_EVENT_AGE: TimeDelta = TimeDelta::days(400);
 #[derive(Clone, FromRef)]
 pub(crate) struct IntakeState {
     pub(crate) pipeline: Arc<Pipeline>,
+    pub(crate) running: RunningEvents,
     pub(crate) trust: EdgeTrust,
     pub(crate) event_times: EventTimes,
 }
@@ -65,6 +67,7 @@ pub(crate) fn router(state: IntakeState) -> Router {
 
 async fn collect(
     State(pipeline): State<Arc<Pipeline>>,
+    State(running): State<RunningEvents>,
     State(event_times): State<EventTimes>,
     ClientIp(ip): ClientIp,
     headers: HeaderMap,
@@ -85,8 +88,11 @@ async fn collect(
                 occurred_at: event_times.occurred_at(&headers, arrived_at),
                 arrived_at,
             };
-            // The pipeline counts the reason of a drop; the sender must not see it.
-            let _ignored = pipeline.process(&event).await;
+            let process = async move {
+                // The pipeline counts the reason of a drop; the sender must not see it.
+                let _ignored = pipeline.process(event).await;
+            };
+            running.run(process).await;
         }
         Err(rejection) if rejection.status() == StatusCode::PAYLOAD_TOO_LARGE => {
             count_dropped(Dropped::TooLarge);

@@ -8,6 +8,7 @@ mod dropped_events;
 mod incoming_event;
 mod intake;
 mod pipeline;
+mod running_events;
 mod segments;
 mod steps;
 pub mod stored_segments;
@@ -27,9 +28,11 @@ pub use config::{Collector, Config, DEFAULTS, Quota, Secrets, Segments};
 use dropped_events::DroppedEvents;
 use intake::{EventTimes, IntakeState};
 use pipeline::Pipeline;
+use running_events::RunningEvents;
 use segments::{Limits, Stores};
 use steps::{
-    CheckQuota, DeriveVisitorId, DropBots, FindSite, Locate, ParseUserAgent, RateLimit, Salts, Write,
+    CheckQuota, DeriveVisitorId, DropBots, FindSite, Locate, OrderEvents, ParseUserAgent, RateLimit, Salts,
+    Write,
 };
 
 /// Time for components to stop once the running requests have ended: the last inserts take up to 5 s.
@@ -78,11 +81,14 @@ pub async fn run(config: Config, listeners: Listeners, shutdown: Shutdown) -> an
     let salts = Salts::new(lookups, clock.clone(), rng.clone(), readiness.register("salts"));
     let derive_visitor_id = DeriveVisitorId::new(salts);
     let dropped_events = DroppedEvents::new(db, clock.clone());
+    let running = RunningEvents::new();
     let intake = IntakeState {
+        running: running.clone(),
         pipeline: Arc::new(Pipeline {
             rate_limit: rate_limit.clone(),
             find_site: find_site.clone(),
             drop_bots: DropBots::new()?,
+            order_events: OrderEvents::new(clock.clone()),
             check_quota,
             locate: Locate::new(&collector.location_files)?,
             parse_user_agent: ParseUserAgent::new()?,
@@ -105,7 +111,13 @@ pub async fn run(config: Config, listeners: Listeners, shutdown: Shutdown) -> an
     lifecycle.spawn("site invalidation", find_site.listen(bus, stop));
     // These end one after the other: when the intake has ended, the journal is dropped and the writer ends, and then the
     // shipper.
-    let intake = service::http::serve(listeners.main, intake::router(intake), shutdown, drain);
+    let requests = service::http::serve(listeners.main, intake::router(intake), shutdown, drain);
+    let intake = async move {
+        let ended = requests.await;
+        // Those of clients that have disconnected.
+        running.finish().await;
+        ended
+    };
     lifecycle.spawn_server("intake", drain, intake);
     lifecycle.spawn("quota", quota_leases.run());
     lifecycle.spawn("writer", run_on_own_thread(writer.run(), 0));

@@ -5,8 +5,8 @@ use domain::tracking::{Dropped, Hit, parse};
 use crate::dropped_events::{DroppedEvents, count_dropped};
 use crate::incoming_event::IncomingEvent;
 use crate::steps::{
-    CheckQuota, DeriveVisitorId, DropBots, Enrichment, FindSite, Locate, ParseUserAgent, RateLimit, Write,
-    classify_source, detect_loop, honor_dnt,
+    CheckQuota, DeriveVisitorId, DropBots, Enrichment, FindSite, Locate, OrderEvents, ParseUserAgent,
+    RateLimit, Write, classify_source, detect_loop, honor_dnt,
 };
 
 /// The steps and their dependencies.
@@ -14,6 +14,7 @@ pub(crate) struct Pipeline {
     pub(crate) rate_limit: RateLimit,
     pub(crate) find_site: FindSite,
     pub(crate) drop_bots: DropBots,
+    pub(crate) order_events: OrderEvents,
     pub(crate) check_quota: CheckQuota,
     pub(crate) locate: Locate,
     pub(crate) parse_user_agent: ParseUserAgent,
@@ -25,10 +26,10 @@ pub(crate) struct Pipeline {
 impl Pipeline {
     /// Runs all steps. After `Ok` the event is on disk and counted. A dropped event is counted by its reason, and for
     /// its site if that is in the cache.
-    pub(crate) async fn process(&self, event: &IncomingEvent) -> Result<(), Dropped> {
+    pub(crate) async fn process(&self, mut event: IncomingEvent) -> Result<(), Dropped> {
         let mut hit = parse(&event.body).inspect_err(|reason| count_dropped(*reason))?;
         let site_token = std::mem::take(&mut hit.site_token);
-        self.run_steps(event, &site_token, hit).await.inspect_err(|reason| {
+        self.run_steps(&mut event, &site_token, hit).await.inspect_err(|reason| {
             count_dropped(*reason);
             if let Some(owner) = self.find_site.peek(&site_token) {
                 self.dropped_events.add(owner.site_id, *reason, event.arrived_at);
@@ -38,12 +39,14 @@ impl Pipeline {
 
     /// The steps in order. Assigning events to visits is not one of them: visits are computed from the stored events
     /// (`Warehouse::recompute_visits`), which include late events and those of other collectors.
-    async fn run_steps(&self, event: &IncomingEvent, site_token: &str, hit: Hit) -> Result<(), Dropped> {
+    async fn run_steps(&self, event: &mut IncomingEvent, site_token: &str, hit: Hit) -> Result<(), Dropped> {
         detect_loop(event)?;
         self.rate_limit.step(event)?;
         let site = self.find_site.step(site_token).await?;
         honor_dnt(event, site)?;
         self.drop_bots.step(event, &hit)?;
+        // Before everything that depends on the event's time.
+        self.order_events.step(event, site_token, hit.group, hit.sequence).await;
         let reservation = self.check_quota.step(event, site).await?;
         let location = self.locate.step(event);
         let user_agent = self.parse_user_agent.step(event, &hit);

@@ -19,6 +19,14 @@
     ((navigator.webdriver || window.Cypress) && !("robots" in options)) ||
     ((navigator.doNotTrack == 1 || navigator.globalPrivacyControl) && !("ignoreDnt" in options));
 
+  // The current page; undefined until it is visible.
+  let page, path;
+  // Events of the page before its view, which they follow; no more than the collector takes in a minute.
+  const early = [];
+  // Events that leave within a second form a group with a random number, when it began, and their number in it: requests
+  // overtake each other, and the collector restores the order. Timers are late in the background and stop in the
+  // back/forward cache, the clock does not.
+  let group, began, sequence;
   const send = (event) => {
     try {
       // Throws on pages without access to storage.
@@ -28,6 +36,15 @@
     event.t = site;
     // The fragment is part of the path if it distinguishes pages.
     if (byHash) event.h = true;
+    const now = performance.now();
+    if (!(now - began < 1e3)) {
+      began = now;
+      group = (Math.random() * 1e9) | 0;
+      sequence = 0;
+    }
+    event.g = group;
+    // The first one has none.
+    event.q = sequence++ || undefined;
     // Text needs no preflight; `keepalive` completes the request after the page is left.
     const body = JSON.stringify(event);
     fetch(endpoint, { method: "POST", body, keepalive: true, mode: "no-cors", credentials: "omit" }).catch(() => {});
@@ -38,8 +55,6 @@
   const address = () => (byHash ? location.href : location.href.split("#")[0]).slice(0, 4e3);
   const isVisible = () => document.visibilityState === "visible";
 
-  // The current page; undefined until it is visible.
-  let page, path;
   // Its lowest visible position and its height (pixels), and the reported depth (percent).
   let bottom = 0, height = 1, reported = 0;
   // Time with focus since the last report, and the start of the current period (milliseconds).
@@ -75,6 +90,7 @@
       send({ n: "not_found", u: page, p: { from: referrer.split(/[?#]/)[0] } });
     }
     isMissing = 0;
+    early.splice(0).forEach(send);
     measure();
     updateEngagement();
   };
@@ -105,7 +121,11 @@
   document.addEventListener("visibilitychange", onVisibilityChange);
   addEventListener("focus", onVisibilityChange);
   addEventListener("blur", onVisibilityChange);
-  addEventListener("pagehide", report);
+  addEventListener("pagehide", () => {
+    report();
+    // The page was never visible. One that was only prerendered was not opened.
+    if (!document.prerendering) early.splice(0).forEach(send);
+  });
   addEventListener("scroll", measure);
   // Restored from the back/forward cache: the same script continues, but it is another view.
   addEventListener("pageshow", (event) => event.persisted && view(""));
@@ -131,7 +151,8 @@
       if (name === "opt_out") return (localStorage.wr_opt_out = 1);
       if (name === "opt_in") return delete localStorage.wr_opt_out;
     } catch (_) {}
-    send({ n: name, u: address(), p: props });
+    const event = { n: name, u: address(), p: props };
+    page ? send(event) : early[29] || early.push(event);
   };
   wr.site = site;
   window.wr = wr;

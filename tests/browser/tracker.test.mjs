@@ -224,6 +224,46 @@ test("a background tab becomes a view when it is shown", async () => {
   pages.stop();
 });
 
+test("events of a page that is not visible yet follow its view", async () => {
+  const site = await Site.make(system);
+  const early = `<script>
+    window.wr = window.wr || function () { (wr.q = wr.q || []).push(arguments) };
+    wr("queued");
+    addEventListener("load", () => wr("loaded"));
+  </script>`;
+  const pages = await serve({ "/front": page(site), "/back": page(site, { head: early, body: READY }) });
+  const people = await undriven();
+  await people.open(`${pages.address}/front`);
+  await site.named("page_view", 1);
+  const back = await people.open(`${pages.address}/back`, { background: true });
+  await until("the tab to be there", () => pages.requested.includes("/ready/back/hidden"));
+  await back.show();
+  const [queued] = await site.named("queued", 1);
+  const [loaded] = await site.named("loaded", 1);
+  const view = (await site.named("page_view", 2)).find(({ path }) => path === "/back");
+  assert.ok(view.at < queued.at && queued.at < loaded.at, JSON.stringify([view, queued, loaded]));
+  await people.close();
+  pages.stop();
+});
+
+test("events of a page that is left before it was visible are sent without a view", async () => {
+  const site = await Site.make(system);
+  const head = `<script>
+    window.wr = window.wr || function () { (wr.q = wr.q || []).push(arguments) };
+    wr("queued");
+    addEventListener("load", async () => (await fetch("/gate"), (location.href = "about:blank")));
+  </script>`;
+  const pages = await serve({ "/front": page(site), "/gate": "go", "/back": page(site, { head }) });
+  const people = await undriven();
+  await people.open(`${pages.address}/front`);
+  await site.named("page_view", 1);
+  await people.open(`${pages.address}/back`, { background: true });
+  assert.equal((await site.named("queued", 1))[0].path, "/back");
+  assert.deepEqual((await site.named("page_view", 1)).map(({ path }) => path), ["/front"]);
+  await people.close();
+  pages.stop();
+});
+
 test("a prerendered page is a view only when it is shown", async () => {
   const site = await Site.make(system);
   const rules = { prerender: [{ urls: ["/shown", "/never"], eagerness: "immediate" }] };
@@ -239,7 +279,8 @@ test("a prerendered page is a view only when it is shown", async () => {
     }, 50);
   </script>`;
   const content = { "/": page(site, { body }), "/gate": "wait" };
-  for (const path of ["/shown", "/never"]) content[path] = page(site, { body: READY });
+  const event = "<script>addEventListener('DOMContentLoaded', () => wr('prepared'))</script>";
+  for (const path of ["/shown", "/never"]) content[path] = page(site, { body: event + READY });
   const pages = await serve(content);
   const people = await undriven();
   await people.open(`${pages.address}/`);
@@ -251,6 +292,7 @@ test("a prerendered page is a view only when it is shown", async () => {
   content["/gate"] = "go";
   const views = await site.named("page_view", 2);
   assert.deepEqual(views.map(({ path }) => path), ["/", "/shown"]);
+  assert.deepEqual((await site.named("prepared", 1)).map(({ path }) => path), ["/shown"]);
   assert.ok(views[1].at >= shownAt, `${views[1].at - shownAt} ms`);
   await people.close();
   pages.stop();
@@ -324,7 +366,40 @@ test("custom events arrive with their properties, including those queued before 
   const [signup] = await site.named("signup", 1);
   assert.deepEqual([signup.path, signup.props], ["/", { plan: "pro", users: "3", trial: "true" }]);
   assert.deepEqual((await site.named("play", 1))[0].props, {});
-  await site.named("page_view", 1);
+  const [view] = await site.named("page_view", 1);
+  assert.ok(view.at < signup.at, "the visit begins with its page view");
+  const numbered = (await ada.sent()).slice(0, 2);
+  assert.deepEqual(numbered.map(({ n, q }) => [n, q]), [["page_view", undefined], ["signup", 1]]);
+  const [{ g }] = numbered;
+  assert.ok(Number.isInteger(g) && numbered.every((event) => event.g === g), `${g}`);
+  await ada.close();
+  pages.stop();
+});
+
+test("events are numbered anew after a second and on the next page, also if timers stand still", async () => {
+  const site = await Site.make(system);
+  const pages = await serve({ "/": page(site), "/next": page(site) });
+  const ada = await tab();
+  await ada.page.clock.install();
+  await ada.page.goto(pages.address);
+  await ada.page.clock.pauseAt(Date.now() + 3_600_000);
+  // Timers do not run; only the clock of the page goes on, as after a stay in the back/forward cache.
+  await ada.page.evaluate(() => {
+    wr("first");
+    wr("second");
+    const now = performance.now() + 1_000;
+    performance.now = () => now;
+    wr("third");
+  });
+  await ada.page.goto(`${pages.address}/next`);
+  const sent = (await ada.sent()).filter(({ n }) => n !== "engagement");
+  assert.deepEqual(
+    sent.map(({ n, q }) => [n, q ?? 0]),
+    [["page_view", 0], ["first", 0], ["second", 1], ["third", 0], ["page_view", 0]],
+  );
+  const [view, first, second, third, next] = sent.map(({ g }) => g);
+  assert.equal(first, second);
+  assert.equal(new Set([view, first, third, next]).size, 4);
   await ada.close();
   pages.stop();
 });

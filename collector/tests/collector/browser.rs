@@ -57,6 +57,12 @@ impl Browser {
 
     /// Sends a request. Returns the complete response, head and body.
     pub(crate) async fn send(&mut self, request: &Request) -> std::io::Result<String> {
+        self.begin(request).await?;
+        self.read_response().await
+    }
+
+    /// Sends a request without reading the response.
+    pub(crate) async fn begin(&mut self, request: &Request) -> std::io::Result<()> {
         let mut head = format!(
             "{} HTTP/1.1\r\nhost: collector\r\ncontent-length: {}\r\n",
             request.line,
@@ -68,11 +74,11 @@ impl Browser {
         self.connection.write_all(head.as_bytes()).await?;
         self.connection.write_all(b"\r\n").await?;
         self.connection.write_all(&request.body).await?;
-        self.connection.flush().await?;
-        self.read_response().await
+        self.connection.flush().await
     }
 
-    async fn read_response(&mut self) -> std::io::Result<String> {
+    /// Reads the response to the last request.
+    pub(crate) async fn read_response(&mut self) -> std::io::Result<String> {
         let mut response = String::new();
         while !response.ends_with("\r\n\r\n") {
             if self.connection.read_line(&mut response).await? == 0 {

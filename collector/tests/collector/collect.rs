@@ -210,6 +210,66 @@ async fn do_not_track_drops_events_unless_the_owner_disabled_it() {
 }
 
 #[tokio::test]
+async fn a_visit_begins_with_the_page_view_whatever_arrives_first() {
+    let fixture = Fixture::new().await;
+    let collector = fixture.start().await;
+    let of = |number: u8, page: u32, name: &str, sequence: u16| {
+        let body = json!({
+            "siteToken": fixture.site_token, "name": name, "url": format!("https://shop.example/{page}"),
+            "group": page, "sequence": sequence,
+            "referrer": if name == "page_view" && page == 1 { "https://www.google.de/" } else { "" },
+        });
+        event(&body, visitor(number))
+    };
+    // Two pages, the second right after the first.
+    for (number, page) in (0..20).flat_map(|number| [(number, 1), (number, 2)]) {
+        // Like a browser: three requests at once, in any order. `not_found` overtakes the view of its page.
+        let (last, second, first) = (
+            of(number, page, "signup", 2),
+            of(number, page, "not_found", 1),
+            of(number, page, "page_view", 0),
+        );
+        tokio::join!(send(&collector, &last), send(&collector, &second), send(&collector, &first));
+    }
+    collector.stop().await;
+    let visits =
+        fixture.query("SELECT count(), uniqExact(start), groupUniqArray(source) FROM sessions FINAL").await;
+    assert!(visits.starts_with("20\t") && visits.ends_with("\t['Google']\n"), "{visits}");
+    let orders = fixture.query(
+        "SELECT DISTINCT arrayMap(one -> one.2, arraySort(groupArray((received_at, name)))) FROM events GROUP BY visitor, path",
+    );
+    assert_eq!(orders.await, "['page_view','not_found','signup']\n");
+}
+
+#[tokio::test]
+async fn an_event_that_waits_survives_its_client_and_a_shutdown() {
+    let mut fixture = Fixture::new().await;
+    fixture.set("listen.drain=0s");
+    // A separate process, because metrics are global to a process.
+    let collector = fixture.start_process().await;
+    let scrape = Request { line: "GET /metrics", headers: vec![], body: vec![] };
+    let mut sent = 0;
+    let waiting = loop {
+        // Without its predecessor it waits for half a second; on a slow machine that is over before the metric is read.
+        let body = json!({
+            "siteToken": fixture.site_token, "name": "page_view", "url": "https://shop.example/",
+            "group": sent, "sequence": 1,
+        });
+        let mut browser = Browser::connect(collector.address).await.unwrap();
+        browser.begin(&event(&body, visitor(sent))).await.unwrap();
+        sent += 1;
+        let metrics = Browser::connect(collector.ops).await.unwrap().send(&scrape).await.unwrap();
+        if metrics.lines().any(|line| line == "collector_events_waiting 1") {
+            break browser;
+        }
+        assert!(is_no_content(&browser.read_response().await.unwrap()));
+    };
+    drop(waiting);
+    collector.stop().await;
+    assert_eq!(fixture.page_views().await, u64::from(sent));
+}
+
+#[tokio::test]
 async fn events_and_their_visit_are_enriched() {
     let fixture = Fixture::new().await;
     let collector = fixture.start().await;

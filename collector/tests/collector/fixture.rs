@@ -9,6 +9,7 @@ use chrono::{DateTime, TimeDelta, Utc};
 use collector::Config;
 use domain::analytics::Range;
 use domain::plans::Plan;
+use rustix::process::{Pid, Signal, kill_process};
 use sandbox::test::{TestClickHouse, TestDatabase, TestRedis, until};
 use serde_json::Value;
 use service::config::{Sources, load};
@@ -130,6 +131,7 @@ impl Fixture {
             name: "Shop".into(),
             domain: None,
             subdomain_id: None,
+            hash_routing: false,
             created_at: now(),
         };
         let mut conn = store::acquire(&self.database.db).await.unwrap();
@@ -262,6 +264,14 @@ impl Collector {
 }
 
 impl CollectorProcess {
+    /// Ends it with SIGTERM, and waits until it has ended.
+    pub(crate) async fn stop(mut self) {
+        let id = self.child.id().and_then(|id| Pid::from_raw(id.cast_signed())).unwrap();
+        kill_process(id, Signal::TERM).unwrap();
+        let ended = sandbox::test::with_timeout(self.child.wait()).await.unwrap();
+        assert!(ended.success(), "{ended}");
+    }
+
     /// `kill -9`.
     pub(crate) async fn kill(mut self) {
         self.child.kill().await.unwrap();

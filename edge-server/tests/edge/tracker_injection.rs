@@ -37,6 +37,11 @@ async fn enabling_analytics_injects_the_tracker_at_once() {
     let ignoring_dnt = tracked.replace("></script>", " data-ignore-dnt></script>");
     edge.get_until(&site.host, "/", |response| response.text() == ignoring_dnt).await;
 
+    edge.run("update analytics_sites set honour_dnt = true, hash_routing = true").await;
+    edge.publish_change(change()).await;
+    let by_hash = tracked.replace("></script>", " data-hash></script>");
+    edge.get_until(&site.host, "/", |response| response.text() == by_hash).await;
+
     edge.run("delete from analytics_sites").await;
     edge.publish_change(change()).await;
     edge.get_until(&site.host, "/", |response| !response.text().contains("<script")).await;

@@ -60,6 +60,10 @@ pub struct Hit {
     pub engagement_ms: u32,
     /// Deepest scroll position in percent of the page, if measured.
     pub scroll_depth: Option<u8>,
+    /// Random number of the events that left the page together; 0 if not sent. It is not stored.
+    pub group: u32,
+    /// Position in that group; 0 for the first, and for one that left alone.
+    pub sequence: u16,
 }
 
 /// The `utm_…` parameters of a URL; empty where absent.
@@ -102,6 +106,10 @@ struct Wire {
     /// Whether the site routes by the fragment.
     #[serde(alias = "h")]
     hash_routing: Option<bool>,
+    #[serde(alias = "g")]
+    group: Option<f64>,
+    #[serde(alias = "q")]
+    sequence: Option<f64>,
 }
 
 /// Parses a body of any content type: trackers send `text/plain` to avoid the CORS preflight.
@@ -122,6 +130,8 @@ pub fn parse(body: &[u8]) -> Result<Hit, Dropped> {
         engagement_ms: integer(wire.engagement_ms.unwrap_or_default(), ENGAGEMENT_MS_MAX)
             .min(ENGAGEMENT_MS_MAX),
         scroll_depth: wire.scroll_depth.map(|percent| integer(percent.min(100.0), 100)),
+        group: integer(wire.group.unwrap_or_default(), u32::MAX),
+        sequence: integer(wire.sequence.unwrap_or_default(), u16::MAX),
         host,
     })
 }

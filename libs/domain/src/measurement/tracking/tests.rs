@@ -45,18 +45,19 @@ fn short_field_names_are_aliases() {
     let long = json!({
         "siteToken": "site_a", "name": "a", "url": "https://a.example/b#c", "referrer": "https://d.example/",
         "title": "E", "screenWidth": 1_920, "props": {"f": "g"}, "engagementMs": 5, "scrollDepth": 6,
-        "hashRouting": true,
+        "hashRouting": true, "group": 8, "sequence": 7,
     });
-    let short = ["t", "n", "u", "r", "i", "w", "p", "e", "s", "h"];
+    let short = ["t", "n", "u", "r", "i", "w", "p", "e", "s", "h", "g", "q"];
     let names = ["siteToken", "name", "url", "referrer", "title", "screenWidth", "props", "engagementMs"]
         .into_iter()
-        .chain(["scrollDepth", "hashRouting"]);
+        .chain(["scrollDepth", "hashRouting", "group", "sequence"]);
     let renamed: serde_json::Map<_, _> =
         names.zip(short).map(|(long_name, name)| (name.to_owned(), long[long_name].clone())).collect();
-    assert_eq!(renamed.len(), 10);
+    assert_eq!(renamed.len(), 12);
     let hit = parse(long.to_string().as_bytes()).unwrap();
     assert_eq!(parse(Value::Object(renamed).to_string().as_bytes()), Ok(hit.clone()));
     assert_eq!((hit.path.as_str(), hit.engagement_ms, hit.scroll_depth), ("/b#c", 5, Some(6)));
+    assert_eq!((hit.group, hit.sequence), (8, 7));
 }
 
 #[test]
@@ -143,6 +144,8 @@ fn measurements_are_bounded_and_fractions_rounded() {
         assert_eq!(with("engagementMs", expected).unwrap().engagement_ms, retained);
     }
     assert_eq!(with("title", json!("")).unwrap().scroll_depth, None);
+    let sequence = |sent: Value| with("sequence", sent).unwrap().sequence;
+    assert_eq!((sequence(json!(-1)), sequence(json!(null)), sequence(json!(1e9))), (0, 0, u16::MAX));
 }
 
 #[test]
