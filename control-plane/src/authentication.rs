@@ -3,16 +3,27 @@
 use std::sync::Arc;
 
 use http::request::Parts;
-use http::{HeaderMap, header};
+use http::{HeaderMap, StatusCode, header};
 use store::credentials::Caller;
-use web::{Code, Problem};
+use web::{Challenge, Code, Problem};
 
 use crate::App;
 use crate::signin::cookie::Cookie;
 use crate::signin::{origin, token};
 
-/// Returns the caller of a request. A session cookie authenticates a write only if the request has this host's `Origin`.
+/// Returns the caller of a request, or a problem whose 401 names the scheme (RFC 6750, 3).
 pub(crate) async fn authenticate(app: &App, parts: &Parts) -> Result<Arc<Caller>, Problem> {
+    find_caller(app, parts).await.map_err(|problem| match problem.status() {
+        StatusCode::UNAUTHORIZED if bearer(&parts.headers).is_some() => {
+            problem.challenge(Challenge::InvalidToken)
+        }
+        StatusCode::UNAUTHORIZED => problem.challenge(Challenge::Bearer),
+        _ => problem,
+    })
+}
+
+/// Returns the caller of a request. A session cookie authenticates a write only if the request has this host's `Origin`.
+async fn find_caller(app: &App, parts: &Parts) -> Result<Arc<Caller>, Problem> {
     let now = app.clock.now();
     if let Some(key) = bearer(&parts.headers) {
         return app.credentials.by_key(key, now).await;

@@ -106,7 +106,8 @@ impl<S> Call<S> {
     pub fn list_filter(&self, kind: Resource, pagination: &PaginationQuery) -> Result<ListFilter, Problem> {
         let (limit, after) = pagination.read()?;
         let ids = self.restrictions().ids_of(kind).map(|ids| ids.iter().copied().collect());
-        Ok(ListFilter { folder_id: self.restrictions().folder_id, ids, after, limit })
+        let newest_first = pagination.is_newest_first();
+        Ok(ListFilter { folder_id: self.restrictions().folder_id, ids, after, newest_first, limit })
     }
 
     /// As [`Call::list_filter`], for a list that the request may limit to one folder.

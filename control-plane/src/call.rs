@@ -12,10 +12,15 @@ use domain::Listed;
 use domain::plans::{Limits, Plan};
 use domain::restrictions::Restrictions;
 use domain::scopes::{Action, Resource, Scope, ScopeSet};
+use domain::units;
 use http::request::Parts;
 use serde_json::json;
+use store::Conn;
+use store::accounts::Account;
 use store::credentials::Caller;
 use store::monthly_usage::MonthlyUsage;
+use store::usage::{Counter, find_usage};
+use store::{ListFilter, ListPage};
 use uuid::Uuid;
 use web::{
     Code, Created, Envelope, ListResponse, Meta, MetaSlot, PageInfo, Problem, Reply, RequestId, Usage,
@@ -139,29 +144,46 @@ impl<S> Call<S> {
         self.caller.scopes
     }
 
+    /// The call with its account as it is after a change, so that `_meta` agrees with the rest of the response.
+    #[must_use]
+    pub fn with_account(mut self, account: Account) -> Self {
+        Arc::make_mut(&mut self.caller).account = account;
+        self
+    }
+
     /// 200 with `data`.
     pub fn reply<T>(self, data: T) -> Reply<T> {
         Reply::new(Envelope::new(data, Some(meta(&self.caller, &self.request_id))))
     }
 
-    /// 200 with one page of a list. `rows` were queried with one more than `limit`.
+    /// 200 with one page of a list. `rows` were queried with one more than the filter's limit.
     pub fn list<R: Listed, T: ListResponse>(
         self,
         mut rows: Vec<R>,
-        limit: i64,
+        filter: &ListFilter,
         view: impl FnMut(R) -> T::View,
     ) -> Reply<T> {
-        let page = PageInfo::truncate(&mut rows, limit);
+        let page = PageInfo::truncate(&mut rows, filter.limit, filter.newest_first);
         self.reply(T::new(rows.into_iter().map(view).collect(), page)).paginated()
     }
 
     /// 200 with a page of a list that was bounded as it was read.
     pub fn list_page<R: Listed, T: ListResponse>(
         self,
-        page: store::ListPage<R>,
+        page: ListPage<R>,
         view: impl FnMut(R) -> T::View,
     ) -> Reply<T> {
-        let info = PageInfo::of(&page.rows, page.has_more);
+        self.sorted_page(page, &ListFilter::default(), view)
+    }
+
+    /// As [`Self::list_page`], of a list that takes `sort`.
+    pub fn sorted_page<R: Listed, T: ListResponse>(
+        self,
+        page: ListPage<R>,
+        filter: &ListFilter,
+        view: impl FnMut(R) -> T::View,
+    ) -> Reply<T> {
+        let info = PageInfo::sorted(&page.rows, page.has_more, filter.newest_first);
         self.reply(T::new(page.rows.into_iter().map(view).collect(), info)).paginated()
     }
 
@@ -170,23 +192,51 @@ impl<S> Call<S> {
         Created(Envelope::new(data, Some(meta(&self.caller, &self.request_id))))
     }
 
-    /// The problem of a reached plan limit.
-    pub fn quota_exceeded(&self, what: &str, limit: i64) -> Problem {
-        let detail =
-            format!("the {} plan allows {limit} {what}, and all of them are used", self.plan().as_str());
+    /// The problem of a reached plan limit, when `asked` more were requested beside the `used` ones.
+    pub fn quota_exceeded(&self, what: &str, limit: i64, used: i64, asked: i64) -> Problem {
+        let (plan, allowed) = (self.plan().as_str(), units::counted(limit, what));
+        let detail = match (limit, used) {
+            (0, _) => format!("the {plan} plan includes no {what}"),
+            (1, 1) => format!("the {plan} plan allows {allowed}, and the account has one"),
+            _ => format!(
+                "this would need {} {what}; the {plan} plan allows {limit}, and {} are free",
+                used.saturating_add(asked),
+                limit.saturating_sub(used).max(0)
+            ),
+        };
         Problem::new(Code::QuotaExceeded, detail)
             .with("limit", json!(limit))
-            .with("used", json!(limit))
+            .with("used", json!(used))
             .with("upgradeUrl", json!(UPGRADE_PATH))
             .hint("delete unused ones, or upgrade: GET /api/account/upgrade")
+    }
+
+    /// The problem of one more resource of a counter that has reached the plan's limit.
+    pub async fn count_exceeded(&self, conn: &mut Conn, counter: Counter) -> Problem {
+        let usage = match find_usage(conn, self.account_id).await {
+            Ok(usage) => usage.unwrap_or(self.caller.usage),
+            Err(error) => return error.into(),
+        };
+        let limits = self.limits();
+        let (what, limit, used) = match counter {
+            Counter::Projects => ("projects", limits.projects, usage.projects),
+            Counter::Webhooks => ("webhooks", limits.webhooks, usage.webhooks),
+            Counter::Domains => ("custom domains", limits.custom_domains, usage.domains),
+            Counter::Subdomains => ("subdomains", limits.subdomains, usage.subdomains),
+        };
+        self.quota_exceeded(what, limit, used, 1)
     }
 
     /// The problem of an upload that would exceed the plan's storage.
     pub fn storage_exceeded(&self, bytes: i64) -> Problem {
         let limit = self.limits().storage_bytes;
         let used = self.caller.usage.storage_bytes;
+        // The usage may be a second old, and more may have been used since.
+        let free = limit.saturating_sub(used).clamp(0, (bytes - 1).max(0));
+        let [needed, free] = units::sizes(bytes.unsigned_abs(), free.unsigned_abs());
         let detail = format!(
-            "the {} plan stores {limit} bytes, and {bytes} more would exceed that",
+            "this would need {needed} of storage; {free} are free of the {} that the {} plan includes",
+            units::size(limit.unsigned_abs()),
             self.plan().as_str()
         );
         Problem::new(Code::QuotaExceeded, detail)
@@ -234,7 +284,12 @@ impl<S: RequiredScope> FromRequestParts<App> for Call<S> {
 /// The caller lacks a scope.
 fn missing_scope(scope: Scope) -> Problem {
     let detail = format!("this API key does not have the scope `{scope}`");
-    Problem::new(Code::InsufficientScope, detail).with("requiredScope", json!(scope.to_string()))
+    Problem::new(Code::InsufficientScope, detail).with("requiredScope", json!(scope.to_string())).hint(
+        &format!(
+            "use a key that has it: a key with `keys:create` and `{scope}` makes one by POST /api/keys with \
+         {{\"label\": \"…\", \"scopes\": [\"{scope}\"]}}"
+        ),
+    )
 }
 
 /// Passes the caller's `_meta` to the frame, which adds it to a problem response. Returns the request id.

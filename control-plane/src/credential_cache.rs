@@ -99,7 +99,8 @@ impl CredentialCache {
         };
         caller.filter(is_valid).ok_or_else(|| {
             let detail = "this session has ended, or it has no account yet";
-            Problem::new(Code::Unauthenticated, detail).hint("sign in at /login")
+            let hint = "sign in at /login, or create an account at /account";
+            Problem::new(Code::Unauthenticated, detail).hint(hint)
         })
     }
 

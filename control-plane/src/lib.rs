@@ -10,6 +10,7 @@ mod authentication;
 mod authorization;
 mod automations;
 mod call;
+mod compression;
 mod config;
 mod credential_cache;
 mod deploys;

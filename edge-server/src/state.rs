@@ -93,6 +93,7 @@ impl EdgeState {
         config.blobs.check(config.http.edges)?;
         let blobs = blobs::Blobs::connect(&config.blobs)?;
         let (clock, rng) = (Clock::system(), Rng::system());
+        let addresses = Addresses::new(&config.http.base_url, &config.http.sites_domain)?;
         let (cpu, compressor) = (CpuWork::new(), Compressor::new());
         let bus = cache::Bus::connect(&config.redis, &config.redis.prefix)?;
         let key = MasterKey::of_secret(token.as_bytes());
@@ -127,10 +128,10 @@ impl EdgeState {
             uploads: config.uploads.clone(),
             forms: FormCache::new(lookups, &config.cache, cpu.clone()),
             cpu,
-            form_renderer: Arc::new(FormRenderer::new(key, rng.bytes())?),
+            form_renderer: Arc::new(FormRenderer::new(key, addresses.clone(), rng.bytes())?),
             form_settings: config.forms.clone(),
             inner: InnerServices::new(&config.upstreams, token)?,
-            addresses: Addresses::new(&config.http.base_url, &config.http.sites_domain)?,
+            addresses,
             trusted_proxies: TrustedProxies::new(config.http.trusted_proxies.clone()),
             clock,
             rng,

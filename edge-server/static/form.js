@@ -6,8 +6,22 @@ const tell = (message) => framed && parent.postMessage({ v: "wr1", ...message },
 
 const page = document.documentElement;
 if (framed) {
-  const measure = () => tell({ type: "height", height: Math.ceil(page.getBoundingClientRect().height) });
+  const measure = () => tell({ type: "height", height: Math.ceil(page.getBoundingClientRect().height), theme: page.dataset.theme });
   new ResizeObserver(measure).observe(page);
+  // The embedding page changed its theme. Nothing else can be told from there.
+  addEventListener("message", ({ source, data }) => {
+    if (source !== parent || data?.v !== "wr1" || data.type !== "theme" || !/^(light|dark)$/.test(data.theme)) return;
+    page.dataset.theme = data.theme;
+    document.body.classList.toggle("solid", data.solid === true);
+    // Kept for the page after this one.
+    const look = document.querySelector("input[name='form.look']");
+    if (!look) return;
+    const kept = new URLSearchParams(look.value);
+    kept.set("form.theme", data.theme);
+    if (data.solid === true) kept.set("form.background", "solid");
+    else kept.delete("form.background");
+    look.value = kept;
+  });
 }
 
 const sent = document.querySelector("[data-submitted]");

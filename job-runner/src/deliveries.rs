@@ -207,7 +207,11 @@ impl Claimer {
             limits = self.claim_limits();
         }
         if !limits.is_empty() {
-            let attempts = deliveries::claim(&mut conn, &self.lease(), &limits).await?;
+            let mut attempts = deliveries::claim(&mut conn, &self.lease(), &limits).await?;
+            // The claims are committed, so they are sent in any case.
+            if let Err(error) = deliveries::read_field_labels(&mut conn, &mut attempts).await {
+                tracing::warn!(%error, "the labels of fields were not read; deliveries name the fields instead");
+            }
             let asked = limits.iter().map(|limit| (limit.webhook_id, limit.limit));
             self.due.record_claim(asked, attempts.iter().map(|attempt| attempt.webhook_id));
             self.start(attempts);

@@ -154,6 +154,7 @@ for (const javaScriptEnabled of [true, false]) {
     assert.equal(await email.evaluate((node) => node === document.activeElement), true, "the link must focus its field");
     await email.fill("ada@example.com");
     await ada.page.getByLabel("Telephone").fill("+44 20 7946 0000");
+    await waitMinSeconds(ada.page);
     await ada.click("button", "Send");
     await ada.seesHeading("Thank you");
     const [one] = await submissions(form);
@@ -202,6 +203,7 @@ test("a form with a redirect URL redirects its visitors", async () => {
   const ada = await BrowserUser.start(system);
   await ada.open(`/f/${form}`);
   await ada.page.getByLabel("Full name").fill("Ada");
+  await waitMinSeconds(ada.page);
   await ada.click("button", "Send");
   await ada.page.waitForURL(target);
   await ada.context.close();
@@ -236,7 +238,7 @@ test("a closed form and a missing form show a message", async () => {
   await ada.context.close();
 });
 
-test("a robot that fills in the honeypot or submits at once is thanked and stored as spam", async () => {
+test("a robot that fills in the honeypot is asked for one more click and stored as spam", async () => {
   const form = await makeForm({ fields: [FIELDS[0]] });
   const robot = await BrowserUser.start(system);
   await robot.open(`/f/${form}`);
@@ -245,12 +247,36 @@ test("a robot that fills in the honeypot or submits at once is thanked and store
   assert.equal(await honeypot.evaluate((node) => node.getBoundingClientRect().right < 0), true, "the honeypot is visible");
   await honeypot.evaluate((node) => (node.value = "http://spam.test"));
   await robot.click("button", "Send");
-  await robot.seesHeading("Thank you");
+  await robot.seesHeading("One more step");
   const [one] = await submissions(form);
   assert.equal(one.status, "spam");
   assert.deepEqual(await submissions(form, "received"), []);
   await robot.context.close();
 });
+
+for (const javaScriptEnabled of [true, false]) {
+  const how = javaScriptEnabled ? "with script" : "without script";
+  test(`a person who is faster than expected confirms with one click, and no file is lost, ${how}`, async () => {
+    const form = await makeForm({ fields: [FIELDS[0], FIELDS[9]], spam: { minSeconds: 60 } });
+    const ada = await (javaScriptEnabled ? openForm() : BrowserUser.start(system, { javaScriptEnabled }));
+    // Two fields are expected to take two seconds; a password manager is faster.
+    await ada.open(`/f/${form}`);
+    await ada.page.locator("[name='form.token']").evaluate((node) => (node.value = "forged"));
+    await ada.page.getByLabel("Full name").fill("Ada");
+    await ada.page.getByLabel("Portrait").setInputFiles(FILE);
+    await ada.click("button", "Send");
+    await ada.seesHeading("One more step");
+    if (javaScriptEnabled) await ada.checkAccessibility("form-confirm");
+    assert.equal((await submissions(form))[0].status, "spam");
+    await ada.click("button", "Yes, send my answers");
+    await ada.seesHeading("Thank you");
+    const [one, ...more] = await submissions(form);
+    assert.deepEqual([one.status, one.payload.name, more.length], ["received", "Ada", 0]);
+    const file = await fetch(new URL(`/api/forms/${form}/files/${one.payload.photo}`, system.base));
+    assert.deepEqual(Buffer.from(await file.arrayBuffer()), PNG);
+    await ada.context.close();
+  });
+}
 
 const ATTACKS = {
   "a script element": "<script>globalThis.hacked = 1</script>",
@@ -307,7 +333,13 @@ test("the embed line puts a form on a third-party page at its full height", asyn
   const frame = ada.page.frameLocator("iframe");
   await frame.getByLabel("Full name").waitFor();
   const src = new URL(await element.getAttribute("src"));
-  assert.deepEqual(Object.fromEntries(src.searchParams), { embed: "1", utm_source: "x", source: "friend", name: "Ada" });
+  assert.deepEqual(Object.fromEntries(src.searchParams), {
+    embed: "1",
+    "form.theme": "light",
+    utm_source: "x",
+    source: "friend",
+    name: "Ada",
+  });
   assert.match(await element.getAttribute("sandbox"), /allow-forms/);
   const inner = () => frame.locator("html").evaluate((node) => Math.ceil(node.getBoundingClientRect().height));
   const outer = () => element.evaluate((node) => node.getBoundingClientRect().height);
@@ -324,6 +356,7 @@ test("the embed line puts a form on a third-party page at its full height", asyn
   await frame.getByLabel("E-mail").fill("ada@example.com");
   await frame.getByLabel("Meal").selectOption("Fish");
   await frame.getByLabel("I agree to the terms").check();
+  await waitMinSeconds(frame);
   await frame.getByRole("button", { name: "Send" }).click();
   await frame.getByRole("heading", { name: "Thank you" }).waitFor();
   await until("the page to be told", () => ada.page.evaluate(() => globalThis.told?.formId));
@@ -358,6 +391,7 @@ test("a framed form redirects the surrounding page, and only to the configured U
   await ada.page.goto(page.address);
   const frame = ada.page.frameLocator("iframe");
   await frame.getByLabel("Full name").fill("Ada");
+  await waitMinSeconds(frame);
   await frame.getByRole("button", { name: "Send" }).click();
   await ada.page.waitForURL(target);
   await ada.context.close();

@@ -96,8 +96,10 @@ test("the same e-mail address at another provider is a different identity", asyn
   await claimed(key);
 
   const namesake = await BrowserUser.start(system, { bypassCSP: true });
-  await namesake.open("/login");
+  await namesake.open("/login?returnTo=%2Fclaim%2Fmistyped");
   await namesake.signInAt("B", "grace");
+  await namesake.seesHeading("Nothing to claim");
+  await namesake.open("/account");
   await namesake.seesText("grace@example.com");
   await namesake.seesText("You have no account yet");
   await namesake.checkAccessibility("account-none");
@@ -119,10 +121,27 @@ test("everything works without JavaScript, and a key marked for revocation stops
   await person.seesHeading("Sign in");
 });
 
-test("a user without a trial creates an account by keyboard alone", async () => {
-  const person = await BrowserUser.start(system);
+test("a user without a trial gets an account by signing in, and a key from its session", async () => {
+  // The page itself has no scripts, so its policy allows no calls.
+  const person = await BrowserUser.start(system, { bypassCSP: true });
   await person.open("/login");
+  await person.signInAt("A", "newcomer");
+  await person.seesText("Yours since");
+  const created = await person.page.evaluate(async () => {
+    const body = JSON.stringify({ label: "from the browser" });
+    const response = await fetch("/api/keys", { method: "POST", headers: { "content-type": "application/json" }, body });
+    return { status: response.status, body: await response.json() };
+  });
+  assert.equal(created.status, 201, JSON.stringify(created.body));
+  assert.equal((await call(system.base, "GET", "/api/account", { key: created.body.key })).status, 200);
+});
+
+test("a user whose claim failed creates an account by keyboard alone", async () => {
+  const person = await BrowserUser.start(system);
+  await person.open("/login?returnTo=%2Fclaim%2Fmistyped");
   await person.signInAt("A", "keys");
+  await person.seesHeading("Nothing to claim");
+  await person.open("/account");
   await person.seesText("You have no account yet");
   await person.page.keyboard.press("Tab");
   const outline = await person.page.evaluate(() => getComputedStyle(document.activeElement).outlineStyle);

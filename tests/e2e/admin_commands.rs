@@ -163,9 +163,9 @@ async fn account_claimed_by(system: &System, email: &str) -> Result<String> {
     client.key = None;
     let mut cookie = String::new();
     let claim = trial["claimUrl"].as_str().context("no claimUrl")?;
-    for (url, form) in
-        [(format!("{base}/login/local").as_str(), format!("email={email}")), (claim, String::new())]
-    {
+    // A sign-in that begins on a claim page makes no account of its own.
+    let sign_in = format!("email={email}&returnTo={}", claim.trim_start_matches(base.as_str()));
+    for (url, form) in [(format!("{base}/login/local").as_str(), sign_in), (claim, String::new())] {
         let content_type = ("content-type", "application/x-www-form-urlencoded");
         let headers = [content_type, ("origin", base), ("cookie", &cookie)];
         let answer = client.send(Method::POST, url, &headers, form.into()).await?;

@@ -4,7 +4,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 use domain::chat;
-use domain::webhooks::Template;
+use domain::webhooks::{FieldNames, Template};
 use serde_json::{Map, Value, json};
 
 use crate::packages::{node, run_over};
@@ -45,7 +45,8 @@ fn platform_validators_accept_every_message() -> Result<()> {
     let mut messages = Vec::new();
     for event in &events {
         for template in CHATS {
-            let body = chat::body(template, event, None, Some("-1001234567890")).context("no message")?;
+            let body = chat::body(template, event, FieldNames::default(), Some("-1001234567890"))
+                .context("no message")?;
             messages.push((template, body));
         }
     }

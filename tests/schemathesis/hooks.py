@@ -18,6 +18,7 @@ CURSORS = st.builds(
 LABELS = st.from_regex(r"[a-z][a-z0-9]{0,20}", fullmatch=True)
 
 schemathesis.openapi.format("cursor", CURSORS)
+schemathesis.openapi.format("day-or-time", st.sampled_from(["2030-01-31", "2030-01-31T18:00", "2030-01-31T18:00:00Z"]))
 schemathesis.openapi.format("timezone", st.sampled_from(["UTC", "Europe/Berlin", "Asia/Kathmandu"]))
 schemathesis.openapi.format("idn-hostname", LABELS.map(lambda label: f"{label}-{uuid.uuid4().hex[:8]}.example"))
 schemathesis.openapi.format("uri", LABELS.map(lambda label: f"https://{label}.example/hook"))

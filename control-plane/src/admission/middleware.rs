@@ -10,7 +10,7 @@ use http_body_util::BodyExt;
 use web::ClientIp;
 
 use super::rate::Hit;
-use crate::{App, authentication, call};
+use crate::{App, authentication, call, compression};
 
 /// Waits for a permit and holds it until the response is written. The permit is also an extension of the request, for a
 /// call that goes on after its client has disconnected.
@@ -40,6 +40,7 @@ pub(crate) async fn admit(
         Err(problem) => return problem.into_response(),
     };
     request.extensions_mut().insert(Arc::clone(&permit));
+    compression::only_for_reads(&mut request);
     let hold = move |error| {
         let _permit = &permit;
         error

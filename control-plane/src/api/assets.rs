@@ -8,7 +8,7 @@ use chrono::{DateTime, Utc};
 use contract::Change;
 use domain::plans::UNLIMITED;
 use domain::scopes::Resource;
-use domain::{FieldError, media, uploads};
+use domain::{FieldError, media, units, uploads};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -16,7 +16,7 @@ use store::assets::Asset;
 use store::uploads::{NewUpload, Purpose};
 use store::usage;
 use uuid::Uuid;
-use web::{Code, Created, Deletion, Json, Path, Problem, Query, Reply};
+use web::{Code, Created, Deletion, Json, Path, Problem, Query, Reply, Sort};
 
 use crate::App;
 use crate::call::{Call, scope};
@@ -65,6 +65,8 @@ struct AssetUploadResponse {
 web::list_query!(AssetsQuery {
     /// Only assets of this page.
     page_id: Option<Uuid>,
+    /// Order by creation; default `oldest`.
+    sort: Option<Sort>,
 });
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -97,7 +99,11 @@ async fn create(
     let limits = call.limits();
     if limits.asset_size_limit != UNLIMITED && request.size_bytes > limits.asset_size_limit {
         let limit = limits.asset_size_limit;
-        let detail = format!("the {} plan allows assets of up to {limit} bytes", call.plan().as_str());
+        let detail = format!(
+            "the {} plan allows assets of up to {}",
+            call.plan().as_str(),
+            units::size(limit.unsigned_abs())
+        );
         return Err(Problem::new(Code::QuotaExceeded, detail)
             .with("limit", json!(limit))
             .hint("make the file smaller, or upgrade: GET /api/account/upgrade"));
@@ -153,7 +159,7 @@ async fn list(
         check_page(&call, &mut conn, page_id).await?;
     }
     // A key can access an asset if it can access the asset's page.
-    let filter = call.list_filter(Resource::Pages, &query.pagination())?;
+    let filter = call.list_filter(Resource::Pages, &query.pagination().sorted(query.sort))?;
     let rows = store::assets::list_assets(&mut conn, call.account_id, &filter, page_id).await?;
     let view = |asset: Asset| AssetView {
         id: asset.id,
@@ -165,7 +171,7 @@ async fn list(
         is_uploaded: asset.blob_id.is_some(),
         created_at: asset.created_at,
     };
-    Ok(call.list(rows, filter.limit, view))
+    Ok(call.list(rows, &filter, view))
 }
 
 async fn delete(
@@ -190,7 +196,11 @@ async fn delete(
 }
 
 /// Checks access to an asset: through its page, or, without a page, as a resource of the whole account.
-async fn check_page<S>(call: &Call<S>, conn: &mut store::Conn, page_id: Option<Uuid>) -> Result<(), Problem> {
+pub(super) async fn check_page<S>(
+    call: &Call<S>,
+    conn: &mut store::Conn,
+    page_id: Option<Uuid>,
+) -> Result<(), Problem> {
     match page_id {
         Some(page_id) => call.check_id(conn, Resource::Pages, page_id).await,
         None => {

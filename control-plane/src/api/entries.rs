@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use store::archives::{Archive, RestoreOutcome, list_archives};
 use store::entries::{EntryOutcome, NewEntry};
 use uuid::Uuid;
-use web::{Code, Created, Deletion, Json, PageInfo, PaginationQuery, Path, Problem, Query, Reply};
+use web::{Code, Created, Deletion, Json, PageInfo, PaginationQuery, Path, Problem, Query, Reply, Sort};
 
 use super::pages::views::EntryView;
 use crate::App;
@@ -167,16 +167,21 @@ async fn delete(
     Ok(call.reply(Deletion::now()))
 }
 
+web::list_query!(ArchivesQuery {
+    /// Order by creation; default `oldest`.
+    sort: Option<Sort>,
+});
+
 async fn archives(
     call: Call<scope::EntriesRead>,
     State(app): State<App>,
-    Query(pagination): Query<PaginationQuery>,
+    Query(query): Query<ArchivesQuery>,
 ) -> Result<Reply<ArchiveListResponse>, Problem> {
     // Access to an archive follows the deleted page.
-    let filter = call.list_filter(Resource::Pages, &pagination)?;
+    let filter = call.list_filter(Resource::Pages, &query.pagination().sorted(query.sort))?;
     let mut conn = store::acquire(&app.db).await?;
     let rows = list_archives(&mut conn, call.account_id, &filter).await?;
-    Ok(call.list(rows, filter.limit, ArchiveView::from))
+    Ok(call.list(rows, &filter, ArchiveView::from))
 }
 
 async fn restore(

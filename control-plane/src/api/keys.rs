@@ -7,7 +7,7 @@ use axum::extract::State;
 use chrono::{DateTime, Utc};
 use domain::keys::{self, KeyKind};
 use domain::restrictions::{LISTABLE, Restrictions};
-use domain::scopes::{self, Resource, ScopeSet};
+use domain::scopes::{self, Action, Resource, ScopeSet};
 use domain::{FieldError, ListBudget, Listed};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -16,7 +16,7 @@ use store::ListPage;
 use store::credentials::Caller;
 use store::keys::{Key, NewKey};
 use uuid::Uuid;
-use web::{Code, Created, Deletion, Json, PaginationQuery, Path, Problem, Query, Reply};
+use web::{Challenge, Code, Created, Deletion, Json, PaginationQuery, Path, Problem, Query, Reply};
 
 use crate::App;
 use crate::call::{Call, scope};
@@ -88,6 +88,14 @@ struct KeyRevocationResponse {
     deleted: Deletion,
     /// Number of revoked keys: the key and its descendants.
     revoked: usize,
+}
+
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct RevokeKeyQuery {
+    /// Revokes the last key of an unclaimed trial too. Then only its claim link leads to its data.
+    #[serde(default)]
+    force: bool,
 }
 
 async fn create(
@@ -185,9 +193,14 @@ async fn rotate(
     Path(id): Path<Uuid>,
 ) -> Result<Reply<KeySecretResponse>, Problem> {
     let mut tx = begin(&call, &app).await?;
+    let claimed = store::claims::lock_deadline(&mut tx, call.account_id).await?.is_none();
     let mut key = find_accessible(&call, &mut tx, id).await?;
+    if !claimed && !may_replace_in_trial(&call, &mut tx, id).await? {
+        let detail = "the trial's own key can make a claim link, which gives away the whole account, so until the \
+                      trial is claimed only this key itself can replace its secret";
+        return Err(Problem::new(Code::InsufficientScope, detail).hint("call this with the trial's own key"));
+    }
     // The key of a trial stays a trial key until the trial is claimed.
-    let claimed = call.caller.account.claimed_at.is_some();
     let kind = if claimed { KeyKind::Live } else { KeyKind::of_prefix(&key.shown_prefix) };
     let secret_text = keys::make(kind, &app.rng.bytes());
     let secret = app.credentials.secret(kind, &secret_text);
@@ -202,10 +215,17 @@ async fn revoke(
     call: Call<scope::KeysDelete>,
     State(app): State<App>,
     Path(id): Path<Uuid>,
+    Query(query): Query<RevokeKeyQuery>,
 ) -> Result<Reply<KeyRevocationResponse>, Problem> {
     let mut tx = begin(&call, &app).await?;
+    // The purge of expired trials locks the account before its keys, too.
+    let is_trial = store::claims::lock_deadline(&mut tx, call.account_id).await?.is_some();
     let key = find_accessible(&call, &mut tx, id).await?;
     let revoked = store::keys::revoke_keys(&mut tx, call.account_id, &[key.id], call.now).await?;
+    if is_trial && !query.force && !store::keys::has_working(&mut tx, call.account_id, call.now).await? {
+        // Without a commit the revocation is undone.
+        return Err(last_of_trial(&call, &mut tx, id, revoked.len()).await?);
+    }
     app.commit(tx, vec![]).await?;
     app.credentials.invalidate(&revoked);
     Ok(call.reply(KeyRevocationResponse { deleted: Deletion::now(), revoked: revoked.len() }))
@@ -214,13 +234,48 @@ async fn revoke(
 /// Begins a transaction that changes keys, and locks the account's keys: if an ancestor or the folder of a new key is
 /// removed meanwhile, the new key must go too. Checks the caller again, because the key cache may be a second old: a
 /// secret that was revoked or rotated must not obtain another.
-async fn begin<S>(call: &Call<S>, app: &App) -> Result<store::Tx, Problem> {
+pub(super) async fn begin<S>(call: &Call<S>, app: &App) -> Result<store::Tx, Problem> {
     let mut tx = store::begin(&app.db).await?;
     store::keys::lock_keys(&mut tx, call.account_id).await?;
     if store::credentials::is_current(&mut tx, &call.caller, call.now).await? {
         return Ok(tx);
     }
-    Err(Problem::new(Code::Unauthenticated, "this key or session has ended, or the key was rotated"))
+    let problem =
+        Problem::new(Code::Unauthenticated, "this key or session has ended, or the key was rotated");
+    Err(match call.caller.key_id() {
+        Some(_) => problem.challenge(Challenge::InvalidToken),
+        None => problem,
+    })
+}
+
+/// Returns whether the caller may learn a new secret of a key of an unclaimed trial. With the trial's own key one can
+/// make a claim link, so only that key itself may.
+async fn may_replace_in_trial<S>(call: &Call<S>, conn: &mut store::Conn, id: Uuid) -> Result<bool, Problem> {
+    let is_own = call.caller.key_id() == Some(id);
+    Ok(is_own || !store::keys::has_no_parent(conn, call.account_id, id).await?)
+}
+
+/// The problem of a revocation of `revoked` keys that would leave an unclaimed trial without a working one.
+async fn last_of_trial<S>(
+    call: &Call<S>,
+    conn: &mut store::Conn,
+    id: Uuid,
+    revoked: usize,
+) -> Result<Problem, Problem> {
+    let which =
+        if revoked == 1 { "this is the last one" } else { "this one and those made with it are the last" };
+    let detail = format!(
+        "no working key of this unclaimed trial would be left: {which}. Without a key only the claim link leads to its \
+         data"
+    );
+    let may_rotate = call.require_scope(Resource::Keys, Action::Update).is_ok()
+        && may_replace_in_trial(call, conn, id).await?;
+    let hint = if may_rotate {
+        "replace its secret with POST /api/keys/{id}/rotate, or revoke it with ?force=true"
+    } else {
+        "revoke it with ?force=true"
+    };
+    Ok(Problem::new(Code::Conflict, detail).hint(hint))
 }
 
 /// Returns a key that the caller may rotate or revoke.

@@ -94,6 +94,7 @@ pub fn router(app: &App) -> Router {
     router
         .merge(system::document_route(&document))
         .route_layer(crate::idempotency::IdempotencyLayer(app.clone()))
+        .route_layer(crate::compression::layer())
         .route_layer(from_fn_with_state(app.clone(), crate::admission::admit))
         .merge(automations::public::routes())
         .merge(crate::signin::routes(app))

@@ -4,13 +4,13 @@ use axum::extract::State;
 use chrono::{DateTime, Utc};
 use contract::Change;
 use domain::scopes::Resource;
-use domain::subdomains;
+use domain::{subdomains, units};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use store::usage::{self, Counter};
 use uuid::Uuid;
-use web::{Code, Created, Json, PaginationQuery, Problem, Query, Reply};
+use web::{Code, Created, Json, Problem, Query, Reply, Sort};
 
 use crate::App;
 use crate::call::{Call, scope};
@@ -32,6 +32,8 @@ struct CreateSubdomainRequest {
     name: String,
 }
 
+/// A subdomain may be renamed 3 times in 24 hours, unless the operator has set another limit; then the answer is 429, with
+/// the time of the next rename in `Retry-After`.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct RenameSubdomainRequest {
@@ -64,12 +66,17 @@ struct FirstSubdomainResponse {
     url: String,
 }
 
+web::list_query!(SubdomainsQuery {
+    /// Order by creation; default `oldest`.
+    sort: Option<Sort>,
+});
+
 async fn list(
     call: Call<scope::SubdomainsRead>,
     State(app): State<App>,
-    Query(pagination): Query<PaginationQuery>,
+    Query(query): Query<SubdomainsQuery>,
 ) -> Result<Reply<SubdomainListResponse>, Problem> {
-    let filter = call.list_filter(Resource::Subdomains, &pagination)?;
+    let filter = call.list_filter(Resource::Subdomains, &query.pagination().sorted(query.sort))?;
     let mut conn = store::acquire(&app.db).await?;
     let pages = call.restrictions().ids_of(Resource::Pages);
     let rows = store::subdomain_names::list_subdomains(&mut conn, call.account_id, &filter, pages).await?;
@@ -80,7 +87,7 @@ async fn list(
         page_count: row.pages,
         created_at: row.created_at,
     };
-    Ok(call.list(rows, filter.limit, view))
+    Ok(call.list(rows, &filter, view))
 }
 
 async fn create(
@@ -101,7 +108,7 @@ async fn create(
         return Err(taken(&name));
     }
     if !usage::reserve(&mut tx, call.account_id, Counter::Subdomains, limit).await? {
-        return Err(call.quota_exceeded("subdomains", limit));
+        return Err(call.count_exceeded(&mut tx, Counter::Subdomains).await);
     }
     store::subdomains::insert_subdomain(&mut tx, call.account_id, id, &name, call.now).await?;
     app.commit(tx, vec![Change::Host { host: name.clone() }]).await?;
@@ -140,8 +147,8 @@ async fn rename(
         let rules = &app.subdomains;
         if let Err(wait) = subdomains::note_rename(&mut first.renamed_at, call.now, rules.max_renames_per_day)
         {
-            let detail =
-                format!("a subdomain may be renamed at most {} times in 24 hours", rules.max_renames_per_day);
+            let times = units::counted(i64::from(rules.max_renames_per_day), "times");
+            let detail = format!("a subdomain may be renamed at most {times} in 24 hours");
             return Err(Problem::new(Code::RateLimited, detail).retry_after(wait));
         }
         if !store::subdomain_names::reserve_name(&mut tx, call.account_id, &name, call.now).await? {

@@ -29,6 +29,9 @@ pub(super) fn resource() -> Resource<App> {
     )
 }
 
+/// Length of the token in a claim link.
+pub(super) const CLAIM_DIGITS: usize = 40;
+
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct TrialView {
@@ -63,7 +66,7 @@ async fn create(State(app): State<App>, ip: ClientIp) -> WithHeaders<Result<Crea
 async fn create_trial(app: &App) -> Result<Created<TrialView>, Problem> {
     let now = app.clock.now();
     let key = keys::make(KeyKind::Trial, &app.rng.bytes());
-    let claim_token = base62::encode(&app.rng.bytes::<32>(), 40);
+    let claim_token = base62::encode(&app.rng.bytes::<32>(), CLAIM_DIGITS);
     let trial = NewTrial {
         id: app.rng.uuid_v7(now),
         claim_token_hash: Sha256::digest(claim_token.as_bytes()).into(),

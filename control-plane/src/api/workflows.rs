@@ -8,7 +8,7 @@ use serde::Serialize;
 use web::{Created, Envelope, Path, Problem, Reply};
 
 use super::forms::create::{CreateFormRequest, create_form};
-use super::forms::views::FormUrls;
+use super::forms::views::CreatedForm;
 use crate::App;
 use crate::call::{Call, scope};
 
@@ -53,7 +53,7 @@ async fn create(
     call: Call<scope::WorkflowsCreate>,
     State(app): State<App>,
     Path(id): Path<String>,
-) -> Result<Created<FormUrls>, Problem> {
+) -> Result<Created<CreatedForm>, Problem> {
     let mut form = CreateFormRequest::default();
     form.workflow_id = Some(find(&id)?.id.to_owned());
     create_form(call, &app, form).await

@@ -19,7 +19,7 @@ use futures::{StreamExt, TryStreamExt};
 use store::blobs::NewBlob;
 use tokio::io::AsyncWriteExt;
 use uuid::Uuid;
-use web::{Code, Problem};
+use web::Problem;
 
 use super::Progress;
 use super::site_state::SiteState;
@@ -164,7 +164,8 @@ pub(crate) async fn build<S>(
     let unpacked = unpacked.await.unwrap_or_else(|panic| Err(UnpackError::Io(std::io::Error::other(panic))));
     let unpacked = unpacked.map_err(|error| match error {
         UnpackError::Archive(reason) => {
-            Problem::new(Code::ValidationFailed, format!("{reason}; nothing was published"))
+            let message = format!("{reason}; nothing was published");
+            Problem::validation(vec![FieldError::new("zip", "invalid", message)])
                 .hint("fix the zip, start a new deploy and upload it")
         }
         UnpackError::Root(reason) => {

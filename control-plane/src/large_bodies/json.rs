@@ -41,7 +41,7 @@ struct Arriving {
     refusal: Option<Problem>,
 }
 
-impl<T: DeserializeOwned> LargeJson<T> {
+impl<T: DeserializeOwned + JsonSchema> LargeJson<T> {
     /// Reads the body of an account's request. It holds its share of the budget until the share is dropped.
     pub(crate) async fn read(self, app: &App, account_id: Uuid) -> Result<(T, BodyShare), Problem> {
         let (budget, app) = (&app.body_budget, app.clone());

@@ -1,5 +1,6 @@
 //! Signing in. A visitor picks a provider ([`handlers::login`]), is redirected to it ([`handlers::attempt`]) and back
-//! ([`handlers::callback`]), gets a session in this browser ([`session`]), and then manages accounts
+//! ([`handlers::callback`]), gets a session in this browser and, unless the way began at a claim
+//! link, a first account ([`session`]), and then manages accounts
 //! ([`handlers::account`]) or claims a trial ([`handlers::claim`]). Beside that, recipients of submission mails give
 //! their consent ([`handlers::recipient`]).
 //!
@@ -8,6 +9,7 @@
 
 mod config;
 pub(crate) mod cookie;
+mod first_account;
 mod form;
 mod handlers;
 pub(crate) mod origin;

@@ -1,10 +1,11 @@
 //! The path to return to after signing in, as the query parameter `returnTo`.
 
 use domain::sign_ins::{HOME, return_path};
+use schemars::JsonSchema;
 use serde::Deserialize;
 
 /// The query of pages that lead to a sign-in.
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, JsonSchema)]
 pub(super) struct ReturnQuery {
     #[serde(rename = "returnTo")]
     return_to: Option<String>,

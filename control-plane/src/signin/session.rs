@@ -4,6 +4,7 @@ use axum::extract::FromRequestParts;
 use axum::response::Response;
 use chrono::{DateTime, Utc};
 use domain::sessions::{expiry, must_record_use};
+use domain::sign_ins::is_claim;
 use http::request::Parts;
 use http::{HeaderMap, Method};
 use store::Conn;
@@ -12,6 +13,7 @@ use store::sessions::{self, NewSession, Session};
 use web::Problem;
 
 use super::cookie::Cookie;
+use super::first_account;
 use super::return_to::login_path;
 use super::templates::redirect;
 use super::token;
@@ -36,6 +38,8 @@ async fn find(app: &App, headers: &HeaderMap) -> Result<Option<SignedIn>, Proble
 
 /// Signs an identity in: stores it, gives this browser a session with a new token, and ends the browser's previous
 /// session. Returns a redirect to `return_to`.
+///
+/// An identity without an account gets a free one in the same transaction, unless it is about to claim a trial.
 pub(super) async fn begin(
     app: &App,
     headers: &HeaderMap,
@@ -46,13 +50,19 @@ pub(super) async fn begin(
     let token = token::generate(&app.rng);
     let mut tx = store::begin(&app.db).await?;
     let identity_id = identities::upsert_identity(&mut tx, app.rng.uuid_v7(now), identity, now).await?;
+    // The insert or update has locked the identity, so a second sign-in at the same time waits and finds the account.
     let accounts = identities::list_accounts(&mut tx, identity_id).await?;
+    let first = if accounts.is_empty() && !is_claim(return_to) {
+        Some(first_account::insert(app, &mut tx, identity_id, now).await?)
+    } else {
+        None
+    };
     let ends_at = now + app.signin.config.max_age();
     let session = NewSession {
         id: app.rng.uuid_v7(now),
         token_hash: token::hash(&token),
         identity_id,
-        account_id: accounts.first().map(|account| account.id),
+        account_id: accounts.first().map(|account| account.id).or(first.as_ref().map(|account| account.id)),
         created_at: now,
         expires_at: expiry(now, app.signin.config.idle_timeout(), ends_at),
         ends_at,
@@ -63,7 +73,7 @@ pub(super) async fn begin(
     }
     sessions::insert_session(&mut tx, &session).await?;
     delete_expired(&mut tx, now).await?;
-    store::commit(tx).await.map_err(Problem::commit_failed)?;
+    app.commit(tx, first.map(|account| account.change).into_iter().collect()).await?;
     app.credentials.invalidate(previous.as_slice());
     let mut response = redirect(return_to);
     let set = app.signin.cookies.set(Cookie::Session, &token, ends_at - now);

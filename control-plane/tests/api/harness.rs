@@ -265,6 +265,22 @@ impl Api {
         (new.id, secret)
     }
 
+    /// As [`Api::insert_key`], made by the account's oldest key.
+    pub(crate) async fn insert_child(
+        &self,
+        account_id: Uuid,
+        scopes: ScopeSet,
+        restrictions: Restrictions,
+        expires_at: Option<DateTime<Utc>>,
+    ) -> (Uuid, String) {
+        let (mut new, secret) = self.new_key(scopes, restrictions, expires_at);
+        let mut conn = store::acquire(&self.database.db).await.unwrap();
+        let oldest = store::keys::list_keys(&mut conn, account_id, None, 1).await.unwrap();
+        new.parent_id = Some(oldest.rows[0].id);
+        store::keys::insert_key(&mut conn, account_id, &new).await.unwrap();
+        (new.id, secret)
+    }
+
     /// Returns a new key without a parent, and its secret.
     pub(crate) fn new_key(
         &self,

@@ -17,6 +17,7 @@ mod matrix;
 mod no_side_effects;
 mod outages;
 mod pages;
+mod responses;
 mod schema;
 mod served;
 mod sites;

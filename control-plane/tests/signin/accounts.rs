@@ -1,6 +1,10 @@
 //! A visitor's accounts: the first one, further ones, and no other visitor's.
 
+use cache::BusEvent;
+use contract::{Change, Signal};
+use futures::StreamExt;
 use http::StatusCode;
+use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
 use crate::browser::Browser;
@@ -13,9 +17,66 @@ async fn current(browser: &mut Browser) -> String {
 }
 
 #[tokio::test]
-async fn a_visitor_without_an_account_gets_a_claimed_one_with_a_site() {
+async fn a_first_sign_in_makes_a_free_account_that_creates_keys() {
     let fixture = Fixture::start().await;
     let mut browser = fixture.signed_in("ada").await;
+    let (status, account) = browser.account().await;
+    assert_eq!((status, &account["plan"]), (StatusCode::OK, &json!("free")), "{account}");
+    assert_eq!((&account["claimed"], &account["claimDeadline"]), (&json!(true), &json!(null)), "{account}");
+    let created = browser.post_json("/api/keys", &json!({"label": "first"})).await;
+    assert_eq!(created.status, StatusCode::CREATED, "{}", created.text);
+    let key: Value = serde_json::from_str(&created.text).unwrap();
+    assert_eq!(fixture.account(key["key"].as_str().unwrap()).await.1["id"], account["id"]);
+
+    browser.post("/logout", &[]).await;
+    let mut again = fixture.signed_in("ada").await;
+    assert_eq!(again.account().await.1["id"], account["id"], "a later sign-in makes no other");
+    assert_eq!(fixture.texts("select a::text from accounts a").await.len(), 1);
+}
+
+#[tokio::test]
+async fn concurrent_first_sign_ins_make_one_account() {
+    let fixture = Fixture::start().await;
+    let mut signing_in = JoinSet::new();
+    for _ in 0..8 {
+        let mut browser = fixture.browser();
+        let provider_url = browser.begin("a", "/account").await;
+        let params = fixture.a.approve(&provider_url, "ada");
+        signing_in.spawn(async move { browser.call_callback("a", &params).await.status });
+    }
+    assert_eq!(signing_in.join_all().await, [StatusCode::SEE_OTHER; 8]);
+    assert_eq!(fixture.texts("select a::text from accounts a").await.len(), 1);
+    let current = "select distinct coalesce(s.account_id::text, 'none') from sessions s";
+    assert_eq!(fixture.texts(current).await, fixture.texts("select id::text from accounts").await);
+}
+
+#[tokio::test]
+async fn a_sign_in_that_began_on_a_claim_page_makes_no_account() {
+    let fixture = Fixture::start().await;
+    let mut browser = fixture.signed_in_to_claim("ada").await;
+    assert_eq!(browser.account().await.0, StatusCode::UNAUTHORIZED);
+    assert!(browser.get("/account").await.text.contains("You have no account yet"));
+    assert_eq!(fixture.texts("select a::text from accounts a").await.len(), 0);
+    // An ordinary sign-in of the same person makes up for it.
+    let mut later = fixture.signed_in("ada").await;
+    assert_eq!(later.account().await.0, StatusCode::OK);
+    assert_eq!(fixture.texts("select a::text from accounts a").await.len(), 1);
+}
+
+#[tokio::test]
+async fn edges_are_notified_of_the_site_of_a_first_account() {
+    let fixture = Fixture::start().await;
+    let mut events = std::pin::pin!(fixture.app.bus.subscribe());
+    assert_eq!(events.next().await, Some(BusEvent::Lagged));
+    let (_, account) = fixture.signed_in("ada").await.account().await;
+    let host = account["subdomain"].as_str().unwrap().to_owned();
+    assert_eq!(events.next().await, Some(BusEvent::Message(Signal::Changed(Change::Host { host }))));
+}
+
+#[tokio::test]
+async fn a_visitor_without_an_account_gets_a_claimed_one_with_a_site() {
+    let fixture = Fixture::start().await;
+    let mut browser = fixture.signed_in_to_claim("ada").await;
     assert!(browser.get("/account").await.text.contains("Create a free account"));
     let created = browser.post("/account/new", &[]).await;
     assert_eq!((created.status, created.header("location")), (StatusCode::SEE_OTHER, "/account"));
@@ -29,7 +90,7 @@ async fn a_visitor_without_an_account_gets_a_claimed_one_with_a_site() {
 #[tokio::test]
 async fn concurrent_requests_create_one_first_account() {
     let fixture = Fixture::start().await;
-    let browser = fixture.signed_in("ada").await;
+    let browser = fixture.signed_in_to_claim("ada").await;
     let mut requests = JoinSet::new();
     for _ in 0..10 {
         let mut browser = browser.clone();
@@ -66,7 +127,7 @@ async fn a_visitor_switches_only_among_own_accounts() {
 #[tokio::test]
 async fn the_api_uses_the_new_current_account_immediately() {
     let fixture = Fixture::with_long_cache().await;
-    let mut browser = fixture.signed_in("ada").await;
+    let mut browser = fixture.signed_in_to_claim("ada").await;
     assert_eq!(browser.account().await.0, StatusCode::UNAUTHORIZED, "there is no account yet");
     browser.post("/account/new", &[]).await;
     let created = current(&mut browser).await;

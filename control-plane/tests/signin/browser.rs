@@ -64,6 +64,12 @@ impl Browser {
         self.send(Method::GET, path, &[], "").await
     }
 
+    /// Posts JSON with the origin of this host.
+    pub(crate) async fn post_json(&mut self, path: &str, body: &Value) -> BrowserResponse {
+        let headers = [("content-type", "application/json"), ("origin", BASE)];
+        self.send(Method::POST, path, &headers, &body.to_string()).await
+    }
+
     /// Posts a form with the origin of this host.
     pub(crate) async fn post(&mut self, path: &str, form: &[(&str, &str)]) -> BrowserResponse {
         self.post_from(Some(BASE), path, form).await

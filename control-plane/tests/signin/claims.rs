@@ -9,7 +9,7 @@ use serde_json::Value;
 use tokio::task::JoinSet;
 
 use crate::browser::send;
-use crate::fixture::Fixture;
+use crate::fixture::{BASE, Fixture};
 
 #[tokio::test]
 async fn a_claimed_trial_is_permanent_and_its_key_keeps_working() {
@@ -54,7 +54,8 @@ async fn fetching_the_link_changes_nothing() {
 async fn a_link_works_once() {
     let fixture = Fixture::start().await;
     let trial = fixture.trial().await;
-    let (mut ada, mut eve) = (fixture.signed_in("ada").await, fixture.signed_in("eve").await);
+    let mut ada = fixture.signed_in_to_claim("ada").await;
+    let mut eve = fixture.signed_in_to_claim("eve").await;
     ada.post(&trial.path, &[]).await;
     for (browser, title) in [(&mut ada, "This is yours already"), (&mut eve, "Already claimed")] {
         for response in [browser.get(&trial.path).await, browser.post(&trial.path, &[]).await] {
@@ -71,7 +72,7 @@ async fn of_twenty_concurrent_claims_one_succeeds() {
     let trial = fixture.trial().await;
     let mut claiming = JoinSet::new();
     for number in 0..20 {
-        let mut browser = fixture.signed_in(&format!("person-{number}")).await;
+        let mut browser = fixture.signed_in_to_claim(&format!("person-{number}")).await;
         let path = trial.path.clone();
         claiming.spawn(async move { browser.post(&path, &[]).await.status });
     }
@@ -175,7 +176,7 @@ async fn a_claim_adds_an_account_and_merges_nothing() {
 async fn the_api_applies_a_claim_and_revocations_immediately() {
     let fixture = Fixture::with_long_cache().await;
     let (first, second) = (fixture.trial().await, fixture.trial().await);
-    let mut browser = fixture.signed_in("ada").await;
+    let mut browser = fixture.signed_in_to_claim("ada").await;
     assert_eq!(browser.account().await.0, StatusCode::UNAUTHORIZED, "there is no account yet");
     for trial in [&first, &second] {
         let (_, account) = fixture.account(&trial.key).await;
@@ -205,4 +206,56 @@ async fn edges_are_notified_that_a_site_left_its_trial() {
     assert_eq!(events.next().await, Some(BusEvent::Lagged));
     browser.post(&trial.path, &[]).await;
     assert_eq!(events.next().await, Some(BusEvent::Message(Signal::Changed(Change::Host { host }))));
+}
+
+#[tokio::test]
+async fn a_new_link_works_although_the_form_of_the_old_one_was_open() {
+    let fixture = Fixture::start().await;
+    let trial = fixture.trial().await;
+    let mut browser = fixture.signed_in_to_claim("ada").await;
+    assert!(browser.get(&trial.path).await.text.contains("<form"));
+    let bearer = format!("Bearer {}", trial.key);
+    let headers = [("authorization", bearer.as_str())];
+    let made = send(&fixture.router, Method::POST, "/api/account/claim-link", &headers, "").await;
+    assert_eq!(made.status, StatusCode::OK, "{}", made.text);
+    let link: Value = serde_json::from_str(&made.text).unwrap();
+    let new_path = link["claimUrl"].as_str().unwrap().strip_prefix(BASE).unwrap();
+
+    let old = browser.post(&trial.path, &[]).await;
+    assert_eq!(old.status, StatusCode::NOT_FOUND, "{}", old.text);
+    assert!(old.text.contains("replaced by a newer one"), "{}", old.text);
+    assert_eq!(browser.post(new_path, &[]).await.header("location"), "/account");
+    assert_eq!(fixture.account(&trial.key).await.1["_meta"]["claimed"], true);
+}
+
+#[tokio::test]
+async fn a_sign_in_during_a_claim_makes_no_other_account() {
+    let fixture = Fixture::start().await;
+    let trial = fixture.trial().await;
+    let mut claiming = fixture.signed_in_to_claim("ada").await;
+    let mut signing_in = fixture.browser();
+    let provider_url = signing_in.begin("a", "/account").await;
+    let params = fixture.a.approve(&provider_url, "ada");
+    // The claim stops at the account until both have begun.
+    let account_id = fixture.account(&trial.key).await.1["id"].as_str().unwrap().parse().unwrap();
+    let mut hold = store::begin(&fixture.database.db).await.unwrap();
+    store::claims::lock_deadline(&mut hold, account_id).await.unwrap();
+    let waiting = async |count: usize| {
+        let waiting = "select pid::text from pg_stat_activity
+                       where datname = current_database() and wait_event_type = 'Lock'";
+        sandbox::test::until(async || fixture.texts(waiting).await.len() == count).await;
+    };
+    let claim = claiming.post(&trial.path, &[]);
+    let sign_in = async {
+        waiting(1).await;
+        signing_in.call_callback("a", &params).await
+    };
+    let release = async {
+        waiting(2).await;
+        store::commit(hold).await.unwrap();
+    };
+    let (claimed, signed_in, ()) = tokio::join!(claim, sign_in, release);
+    assert_eq!([claimed.status, signed_in.status], [StatusCode::SEE_OTHER; 2]);
+    assert_eq!(fixture.texts("select account_id::text from identity_accounts").await.len(), 1);
+    assert_eq!(fixture.texts("select id::text from accounts").await.len(), 1);
 }

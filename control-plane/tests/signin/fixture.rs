@@ -54,8 +54,17 @@ impl Fixture {
 
     /// A browser signed in as `subject` at provider `a`.
     pub(crate) async fn signed_in(&self, subject: &str) -> Browser {
+        self.signed_in_from(subject, "/account").await
+    }
+
+    /// A browser that came from a claim page to sign in and has claimed nothing: it has no account.
+    pub(crate) async fn signed_in_to_claim(&self, subject: &str) -> Browser {
+        self.signed_in_from(subject, "/claim/abc").await
+    }
+
+    async fn signed_in_from(&self, subject: &str, return_to: &str) -> Browser {
         let mut browser = self.browser();
-        let response = browser.sign_in("a", &self.a, subject, "/account").await;
+        let response = browser.sign_in("a", &self.a, subject, return_to).await;
         assert_eq!(response.status, StatusCode::SEE_OTHER, "{}", response.text);
         browser
     }

@@ -75,7 +75,7 @@ async fn identities_are_matched_by_issuer_and_subject_only() {
     let mut at_a = fixture.signed_in("ada").await;
     at_a.post("/account/new", &[]).await;
     let mut at_b = fixture.browser();
-    at_b.sign_in("b", &fixture.b, "ada", "/account").await;
+    at_b.sign_in("b", &fixture.b, "ada", "/claim/abc").await;
     assert!(
         at_b.get("/account").await.text.contains("You have no account yet"),
         "another identity keeps its account"

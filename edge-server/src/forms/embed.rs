@@ -1,5 +1,7 @@
 //! The edge's own scripts: the one that embeds a form in another page, and those of a form's page.
 
+use std::sync::LazyLock;
+
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
@@ -8,14 +10,15 @@ use sha2::{Digest, Sha256};
 use crate::etag;
 use crate::state::EdgeState;
 
-const EMBED: &str = include_str!("../../static/embed.js");
+/// It is part of other pages, so they do not pay for its comments.
+static EMBED: LazyLock<String> = LazyLock::new(|| without_comments(include_str!("../../static/embed.js")));
 const FORM: &str = include_str!("../../static/form.js");
 const PROOF: &str = include_str!("../../static/proof.js");
 
 /// `GET /embed.js`: the script for other pages. They reference it for years, so its URL never changes, and browsers
 /// revalidate it every hour.
 pub(crate) async fn embed(State(_): State<EdgeState>, headers: HeaderMap) -> Response {
-    script(EMBED, &headers, "public, max-age=3600")
+    script(&EMBED, &headers, "public, max-age=3600")
 }
 
 /// `GET /form.js`: the script of a form's page.
@@ -26,6 +29,13 @@ pub(crate) async fn form(State(_): State<EdgeState>, headers: HeaderMap) -> Resp
 /// `GET /proof.js`: the worker that solves a proof of work.
 pub(crate) async fn proof(State(_): State<EdgeState>, headers: HeaderMap) -> Response {
     script(PROOF, &headers, "public, max-age=300")
+}
+
+/// Returns a script without indentation and lines that are comments.
+fn without_comments(source: &str) -> String {
+    let lines =
+        source.lines().map(str::trim).filter(|line| !line.starts_with("//") && !line.starts_with("/**"));
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 fn script(text: &'static str, request: &HeaderMap, cache_control: &'static str) -> Response {

@@ -27,6 +27,10 @@ const MAX_BYTES: u64 = 64 << 20;
 /// Maximum age of the information that a form is full, when a submission brings files.
 const FULL_MAX_AGE: Duration = Duration::from_secs(1);
 
+/// Most cached pages of one form. Its usual languages and frames are fewer, and visitors who invent others don't push the
+/// pages of other forms out.
+const MAX_PAGES: usize = 32;
+
 /// Bytes of HTML around a field, and around an option.
 const FIELD_BYTES: usize = 400;
 const OPTION_BYTES: usize = 150;
@@ -120,6 +124,9 @@ impl FormCache {
         if self.pages.peek_stale(&key).is_some_and(|page| !page.is_of(open)) {
             self.pages.remove(&key);
         }
+        if self.pages.peek_stale(&key).is_none() {
+            self.limit_pages(open.form.id);
+        }
         let render = async {
             let (renderer, open) = (Arc::clone(renderer), Arc::clone(open));
             let (tenant, bytes) = (Tenant::Account(open.account_id), page_bytes(&open));
@@ -130,6 +137,14 @@ impl FormCache {
             })
         };
         self.pages.get(&key, Instant::now(), render).await.ok().map(|rendered| rendered.value)
+    }
+
+    /// Removes a page of a form that has [`MAX_PAGES`], the least usual one.
+    fn limit_pages(&self, id: Uuid) {
+        let cached = Presentation::variants().filter(|one| self.pages.peek_stale(&(id, *one)).is_some());
+        for least_usual in cached.skip(MAX_PAGES - 1) {
+            self.pages.remove(&(id, least_usual));
+        }
     }
 
     /// Removes a form, which may be suspended or deleted, so it must not be shown stale. Its pages become unreachable with
@@ -153,7 +168,7 @@ impl FormCache {
 pub(crate) fn page_bytes(open: &OpenForm) -> usize {
     let field_bytes = |field: &Field| {
         let options = field.options.iter().map(|option| OPTION_BYTES + 2 * option.len()).sum::<usize>();
-        FIELD_BYTES + 2 * field.label.len() + options
+        FIELD_BYTES + 2 * field.label.len() + field.help.as_ref().map_or(0, String::len) + options
     };
     open.form.fields.iter().map(field_bytes).sum()
 }

@@ -17,7 +17,7 @@ use crate::cpu_work::{Busy, Tenant};
 use crate::sites::pages::encodings::Accepted;
 use crate::state::EdgeState;
 
-/// Larger forms are shown without answers from the URL: each such page is rendered for one request.
+/// Larger forms are shown without answers and colours from the URL: each such page is rendered for one request.
 const MAX_PREFILLED_BYTES: usize = 256 * 1024;
 
 /// `GET /f/{id}`: the form.
@@ -36,11 +36,12 @@ pub(crate) async fn show(
     if let Some(reason) = closed_reason(&open, now) {
         return state.form_renderer.closed(&open, presentation, reason);
     }
-    let Some(page) = state.forms.page(&state.form_renderer, &open, presentation).await else {
+    let cached = presentation.cached();
+    let Some(page) = state.forms.page(&state.form_renderer, &open, cached).await else {
         return state.form_renderer.problem(presentation, &Problem::nothing_changed());
     };
     let answers = prefill::read(&open.form.fields, query);
-    if answers.is_empty() || page.len() > MAX_PREFILLED_BYTES {
+    if (answers.is_empty() && presentation == cached) || page.len() > MAX_PREFILLED_BYTES {
         return respond(&state, &page, request.headers()).map(Body::new);
     }
     let (renderer, accepted) = (Arc::clone(&state.form_renderer), Accepted::from_headers(request.headers()));

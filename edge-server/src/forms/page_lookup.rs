@@ -10,7 +10,7 @@ use super::closed::closed_reason;
 use super::pages::cached_page::CachedFormPage;
 use super::pages::languages::Language;
 use super::pages::page::Presentation;
-use super::pages::prefill;
+use super::pages::presentation::is_bare;
 use crate::page_request::PageRequest;
 use crate::request_id::request_id;
 use crate::sites::cached_response::WholeResponse;
@@ -73,5 +73,5 @@ fn presentation(request: &PageRequest<'_>, languages: Option<&[u8]>) -> Presenta
 fn form_id(state: &EdgeState, request: &PageRequest<'_>) -> Option<Uuid> {
     let id = request.path.strip_prefix("/f/")?;
     let kind = classify_host(&state.addresses, normalized_host(request.host)?);
-    if kind == HostKind::Base && prefill::is_bare(request.query) { id.parse().ok() } else { None }
+    if kind == HostKind::Base && is_bare(request.query) { id.parse().ok() } else { None }
 }

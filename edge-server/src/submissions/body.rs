@@ -3,14 +3,13 @@
 use axum::body::{Body, Bytes};
 use axum::extract::{FromRequest, Request};
 use domain::answers::Answers;
-use domain::honeypot;
 use domain::submissions::BYTES_MAX;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use sha2::{Digest, Sha256};
 use store::forms::OpenForm;
-use web::{Code, Json, Problem};
+use web::{Json, Problem};
 
-use super::multipart;
+use super::multipart::{self, MultipartBody};
 use super::submitted_body::{BodyKind, Content, FormPairs, SubmittedBody, too_large};
 use crate::forms::pages::page::Presentation;
 use crate::state::EdgeState;
@@ -23,18 +22,19 @@ pub(super) async fn read(
     request: Request,
 ) -> Result<SubmittedBody, Problem> {
     let kind = BodyKind::of(request.headers());
+    web::check_not_compressed(request.headers())?;
     let visitor = Visitor::of(state, &request);
     let (head, body) = request.into_parts();
     let mut closed = None;
-    let (pairs, digest, file_errors) = match kind {
+    let MultipartBody { pairs, digest, file_errors, unknown_files } = match kind {
         BodyKind::Other => {
             let body = read_limited(body).await?;
             let digest = Sha256::digest(&body).into();
             let request = Request::from_parts(head, body.into());
-            let presentation = Presentation::from_form(None, None, request.headers());
+            let presentation = Presentation::from_form(|_| None, request.headers());
             let Json(answers) = Json::<Answers>::from_request(request, &()).await?;
-            let (content, file_errors) = (Content::Json(answers), Vec::new());
-            return Ok(SubmittedBody { content, digest, presentation, file_errors, closed });
+            let (content, file_errors, unknown_files) = (Content::Json(answers), Vec::new(), Vec::new());
+            return Ok(SubmittedBody { content, digest, presentation, file_errors, unknown_files, closed });
         }
         BodyKind::UrlEncoded => {
             let body = read_limited(body).await?;
@@ -42,7 +42,7 @@ pub(super) async fn read(
             for (name, value) in form_urlencoded::parse(&body) {
                 pairs.entry(name.into_owned()).or_default().push(value.into_owned());
             }
-            (pairs, Sha256::digest(&body).into(), Vec::new())
+            MultipartBody { pairs, digest: Sha256::digest(&body).into(), ..MultipartBody::default() }
         }
         BodyKind::Multipart(boundary) => {
             closed = state.forms.current_closed_reason(open, state.clock.now()).await?;
@@ -51,17 +51,17 @@ pub(super) async fn read(
         }
     };
     let field = |name: &str| pairs.get(name).and_then(|values| values.first()).map(String::as_str);
-    let (language, embedded) = (field(honeypot::fields::LANGUAGE), field(honeypot::fields::EMBEDDED));
-    let presentation = Presentation::from_form(language, embedded, &head.headers);
-    Ok(SubmittedBody { content: Content::Form(pairs), digest, presentation, file_errors, closed })
+    let presentation = Presentation::from_form(field, &head.headers);
+    let content = Content::Form(pairs);
+    Ok(SubmittedBody { content, digest, presentation, file_errors, unknown_files, closed })
 }
 
-async fn read_limited(body: Body) -> Result<Bytes, Problem> {
+pub(super) async fn read_limited(body: Body) -> Result<Bytes, Problem> {
     let read = Limited::new(body, BYTES_MAX).collect().await;
     read.map(http_body_util::Collected::to_bytes).map_err(|error| {
         if error.is::<LengthLimitError>() {
             return too_large();
         }
-        Problem::new(Code::MalformedJson, "the body could not be read to its end")
+        Problem::malformed_json("the body could not be read to its end")
     })
 }

@@ -11,7 +11,7 @@ use axum::middleware::map_response;
 use axum::response::Response;
 use axum::routing::{MethodRouter, post};
 use chrono::{DateTime, Utc};
-use domain::answers::{self, Answers};
+use domain::answers::{self, Answers, UnknownAnswers};
 use domain::fields::FieldType;
 use domain::{FieldError, depth, honeypot};
 use http::HeaderMap;
@@ -22,6 +22,7 @@ use web::{Code, Path, Problem};
 
 use super::admission::{EditPermit, form_is_being_edited};
 use super::body;
+use super::confirmation;
 use super::deadline::Deadline;
 use super::idempotency::{IdempotentCall, Receipt};
 use super::rate_limit::Exceeded;
@@ -50,7 +51,7 @@ async fn submit(
     request: Request,
 ) -> Result<Response, Problem> {
     let client = ClientKind::of(request.headers());
-    let presentation = Presentation::from_form(None, None, request.headers());
+    let presentation = Presentation::from_form(|_| None, request.headers());
     match handle(&state, form_id, client, request).await {
         // A browser gets problems as a page.
         Err(problem) if client == ClientKind::Browser => {
@@ -84,7 +85,7 @@ async fn handle(
     if let Some(call) = &call
         && let Some(receipt) = deadline.bound(call.find(state, open.account_id, &body)).await?
     {
-        return Ok(responder.replayed(&open, &receipt));
+        return deadline.bound(responder.replayed(&open, &receipt)).await;
     }
     if let Some(reason) = body.closed {
         return responder.closed(&open, reason);
@@ -93,7 +94,7 @@ async fn handle(
     while attempts < MAX_ATTEMPTS {
         let answers = body.answers(&open);
         let attempt = match deadline.bound(check(state, &open, &answers, &body)).await? {
-            Ok(payload) => {
+            Ok((payload, unknown)) => {
                 let now = state.clock.now();
                 // Counted once, however often the form changes meanwhile.
                 let rate = *rate.get_or_insert_with(|| {
@@ -105,13 +106,16 @@ async fn handle(
                     return Err(exceeded.problem());
                 }
                 let (call, permit, is_rate_limited) = (call.as_ref(), permit.as_ref(), rate.is_some());
-                let storing = Storing { body: &body, call, permit, deadline, depth, is_rate_limited };
-                storing.store(state, &open, payload).await?
+                let storing = Storing { body: &body, client, call, permit, deadline, depth, is_rate_limited };
+                storing.store(state, &open, payload, unknown).await?
             }
             Err(errors) => Attempt::Invalid(errors),
         };
         match attempt {
-            Attempt::Replayed(receipt) => return Ok(responder.replayed(&open, &receipt)),
+            Attempt::Replayed(receipt) => {
+                return deadline.bound(responder.replayed(&open, &receipt)).await;
+            }
+            Attempt::Suspected(id) => return Ok(confirmation::ask(state, &open, body.presentation, id)),
             Attempt::Invalid(errors) => {
                 return deadline.bound(responder.invalid(&open, answers, errors)).await;
             }
@@ -153,13 +157,13 @@ fn request_depth(headers: &HeaderMap) -> i16 {
     depth::parse(headers.get_all(depth::HEADER).iter().filter_map(|value| value.to_str().ok()))
 }
 
-/// Returns the answers to store, or all errors. A file rejected on arrival has that error only.
+/// Returns the answers to store and those to unknown fields, or all errors. A file rejected on arrival has that error only.
 async fn check(
     state: &EdgeState,
     open: &Arc<OpenForm>,
     answers: &Answers,
     body: &SubmittedBody,
-) -> Result<Result<Answers, Vec<FieldError>>, Problem> {
+) -> Result<Result<(Answers, UnknownAnswers), Vec<FieldError>>, Problem> {
     let checked = if answers::is_slow(&open.form.fields, answers) {
         let (form, answers) = (Arc::clone(open), answers.clone());
         let check = move || answers::check(&form.form.fields, &answers);
@@ -167,18 +171,21 @@ async fn check(
     } else {
         answers::check(&open.form.fields, answers)
     };
-    if body.file_errors.is_empty() {
-        return Ok(checked);
-    }
-    let mut errors = checked.err().unwrap_or_default();
+    let (checked, unknown) = match (checked, body.unknown_answers(open)) {
+        (Ok(payload), Ok(unknown)) if body.file_errors.is_empty() => return Ok(Ok((payload, unknown))),
+        (checked, unknown) => (checked.err(), unknown.err()),
+    };
+    let mut errors = checked.unwrap_or_default();
     errors.retain(|error| body.file_errors.iter().all(|file| file.field != error.field));
     errors.extend(body.file_errors.iter().cloned());
+    errors.extend(unknown.into_iter().flatten());
     Ok(Err(errors))
 }
 
 /// How a submission is stored.
 struct Storing<'a> {
     body: &'a SubmittedBody,
+    client: ClientKind,
     call: Option<&'a IdempotentCall>,
     permit: Option<&'a EditPermit<'a>>,
     deadline: Deadline,
@@ -189,15 +196,23 @@ struct Storing<'a> {
 
 impl Storing<'_> {
     /// Stores a checked submission: in a group commit if possible, otherwise in its own transaction.
-    async fn store(&self, state: &EdgeState, open: &OpenForm, payload: Answers) -> Result<Attempt, Problem> {
-        let &Self { body, call, permit, deadline, depth, is_rate_limited } = self;
+    async fn store(
+        &self,
+        state: &EdgeState,
+        open: &OpenForm,
+        payload: Answers,
+        unknown: UnknownAnswers,
+    ) -> Result<Attempt, Problem> {
+        let &Self { body, client, call, permit, deadline, depth, is_rate_limited } = self;
         let now = state.clock.now();
         let mut spam_reasons = spam_reasons(state, open, body, now);
         if is_rate_limited {
             spam_reasons.push(flag(honeypot::reasons::RATE));
         }
-        let new = NewSubmission { id: state.rng.uuid_v7(now), external_id: None, payload, spam_reasons };
-        let receipt = Receipt::new(open, new.id, now);
+        let UnknownAnswers { ignored, stored: extra } = unknown;
+        let new =
+            NewSubmission { id: state.rng.uuid_v7(now), external_id: None, payload, extra, spam_reasons };
+        let receipt = Receipt::new(open, new.id, &ignored, now);
         let mut was_skipped = false;
         if call.is_none()
             && permit.is_none()
@@ -209,7 +224,7 @@ impl Storing<'_> {
             was_skipped = true;
         }
         let transaction =
-            StoreSubmission { state, open, body, call, permit, now, was_skipped, deadline, depth };
+            StoreSubmission { state, open, body, client, call, permit, now, was_skipped, deadline, depth };
         transaction.store(new, receipt).await
     }
 }

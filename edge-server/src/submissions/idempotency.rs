@@ -9,7 +9,7 @@ use domain::encryption::{MasterKey, NONCE_BYTES};
 use domain::idempotency::{CallId, is_key};
 use http::HeaderMap;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Value, json};
 use store::forms::OpenForm;
 use store::idempotency::Claim;
 use uuid::Uuid;
@@ -25,16 +25,26 @@ const HEADER: &str = "idempotency-key";
 pub(super) struct Receipt(pub(super) String);
 
 impl Receipt {
-    pub(super) fn new(open: &OpenForm, submission_id: Uuid, now: DateTime<Utc>) -> Self {
+    /// `ignored` are the names of unknown fields that were dropped.
+    pub(super) fn new(open: &OpenForm, submission_id: Uuid, ignored: &[String], now: DateTime<Utc>) -> Self {
         let message = "Thank you. Your answers have been received.";
-        let body = json!({
+        let mut body = json!({
             "success": true,
             "submissionId": submission_id,
             "message": open.form.success_message.as_deref().unwrap_or(message),
             "redirectUrl": redirect_target(open),
             "createdAt": now,
         });
+        if !ignored.is_empty() {
+            body["ignoredFields"] = json!(ignored);
+        }
         Self(body.to_string())
+    }
+
+    /// Returns the submission that was stored.
+    pub(super) fn submission_id(&self) -> Option<Uuid> {
+        let body: Value = serde_json::from_str(&self.0).ok()?;
+        body["submissionId"].as_str()?.parse().ok()
     }
 }
 

@@ -2,6 +2,7 @@
 
 pub(crate) mod admission;
 mod body;
+pub(crate) mod confirmation;
 mod deadline;
 pub(crate) mod group_commit;
 pub(crate) mod handler;

@@ -29,15 +29,30 @@ const MAX_PARTS: usize = 10_000;
 
 type BodyError = Box<dyn std::error::Error + Send + Sync>;
 
-/// Returns the text fields, the digest of the form, and the errors of files. Files are stored for their `visitor`; without
-/// one they are only digested.
+/// Most names of files for unknown fields that are kept: more than a response has.
+const MAX_UNKNOWN_FILES: usize = 64;
+
+/// A posted form that was read to its end.
+#[derive(Default)]
+pub(super) struct MultipartBody {
+    /// The text fields, and the ids of stored files.
+    pub(super) pairs: FormPairs,
+    /// The digest of the form.
+    pub(super) digest: [u8; 32],
+    /// The errors of files.
+    pub(super) file_errors: Vec<FieldError>,
+    /// Names of files that were sent for fields that the form does not have.
+    pub(super) unknown_files: Vec<String>,
+}
+
+/// Reads a multipart form. Files are stored for their `visitor`; without one they are only digested.
 pub(super) async fn read(
     state: &EdgeState,
     open: &OpenForm,
     visitor: Option<&Visitor>,
     boundary: String,
     body: Body,
-) -> Result<(FormPairs, [u8; 32], Vec<FieldError>), Problem> {
+) -> Result<MultipartBody, Problem> {
     let is_file = |field: &&Field| field.kind == FieldType::File;
     let file_bytes: u64 =
         open.form.fields.iter().filter(is_file).map(|field| max_file_bytes(open, field)).sum();
@@ -47,6 +62,7 @@ pub(super) async fn read(
     let mut parts = Multipart::with_constraints(limit_unparsed(body, &unparsed), boundary, constraints);
     let mark_parsed = || unparsed.store(0, Ordering::Relaxed);
     let (mut pairs, mut errors, mut text_bytes) = (FormPairs::new(), Vec::new(), 0);
+    let mut unknown_files = Vec::new();
     let mut digest = Sha256::new();
     let mut count = 0;
     while let Some(mut part) = parts.next_field().await.map_err(invalid_multipart)? {
@@ -61,6 +77,12 @@ pub(super) async fn read(
                 open.form.fields.iter().find(|field| field.kind == FieldType::File && field.name == name);
             // An empty name means that no file was chosen.
             let Some(field) = field.filter(|_| !filename.is_empty()) else {
+                let known = open.form.fields.iter().find(|field| field.name == name);
+                match known.filter(|_| !filename.is_empty()) {
+                    Some(field) => refuse_file(field, &mut errors),
+                    None if filename.is_empty() || unknown_files.len() == MAX_UNKNOWN_FILES => {}
+                    None => unknown_files.push(name),
+                }
                 while part.chunk().await.map_err(invalid_multipart)?.is_some() {
                     mark_parsed();
                 }
@@ -104,7 +126,7 @@ pub(super) async fn read(
         digest.update(&name);
         digest.update(content.finalize());
     }
-    Ok((pairs, digest.finalize().into(), errors))
+    Ok(MultipartBody { pairs, digest: digest.finalize().into(), file_errors: errors, unknown_files })
 }
 
 /// Returns the digest of a file that is not stored: a repeated submission is still recognized by it.
@@ -133,6 +155,14 @@ fn limit_unparsed(
     })
 }
 
+/// Adds the error of a file for a field of another type, once: the answer must not vanish.
+fn refuse_file(field: &Field, errors: &mut Vec<FieldError>) {
+    if errors.iter().all(|error| error.field != field.name) {
+        let message = format!("{} takes text, not a file", field.label);
+        errors.push(FieldError::new(&field.name, "not_a_file_field", message));
+    }
+}
+
 /// Returns a file's name without folders, which some browsers send.
 fn base_name(filename: &str) -> String {
     filename.rsplit(['/', '\\']).next().unwrap_or_default().to_owned()
@@ -142,5 +172,6 @@ fn invalid_multipart(error: multer::Error) -> Problem {
     if matches!(error, multer::Error::StreamSizeExceeded { .. }) {
         return Problem::new(Code::PayloadTooLarge, "this is more than the form's fields take together");
     }
-    Problem::new(Code::ValidationFailed, format!("the parts of the form could not be read: {error}"))
+    let message = format!("the parts of the form could not be read: {error}");
+    Problem::validation(vec![FieldError::new("body", "multipart", message)])
 }

@@ -11,13 +11,14 @@ use http::{HeaderValue, StatusCode, header};
 use store::forms::OpenForm;
 use web::{Code, Problem};
 
+use super::confirmation;
 use super::idempotency::Receipt;
 use super::submitted_body::{ClientKind, SubmittedBody};
 use crate::cpu_work::{Busy, Tenant};
 use crate::forms::closed;
 use crate::forms::form_cache::page_bytes;
 use crate::forms::pages::view_model::Prefill;
-use crate::forms::redirect::redirect_target;
+use crate::forms::redirect::location;
 use crate::state::EdgeState;
 use crate::uploads::form_files::binding;
 
@@ -31,7 +32,7 @@ pub(super) struct Responder<'a> {
 impl Responder<'_> {
     /// The response for a stored submission. Browsers are redirected, so that a reload does not submit again.
     pub(super) fn stored(&self, open: &OpenForm, receipt: &Receipt) -> Response {
-        match (self.client, self.location(open)) {
+        match (self.client, location(open, self.body.presentation)) {
             (ClientKind::Browser, Some(location)) => {
                 (StatusCode::SEE_OTHER, [(header::LOCATION, location)]).into_response()
             }
@@ -42,19 +43,18 @@ impl Responder<'_> {
         }
     }
 
-    /// The redirect URL unless the form is embedded, otherwise its thank-you page.
-    fn location(&self, open: &OpenForm) -> Option<HeaderValue> {
-        let presentation = self.body.presentation;
-        let url = redirect_target(open).filter(|_| !presentation.is_embedded);
-        let thanks = || format!("/f/{}/thanks{}", open.form.id, presentation.query());
-        HeaderValue::from_str(&url.map_or_else(thanks, String::from)).ok()
-    }
-
-    /// The stored response to an earlier call with the same idempotency key.
-    pub(super) fn replayed(&self, open: &OpenForm, receipt: &Receipt) -> Response {
-        let mut response = self.stored(open, receipt);
+    /// The stored response to an earlier call with the same idempotency key. A browser is asked for the confirmation as long
+    /// as the submission waits for it.
+    pub(super) async fn replayed(&self, open: &OpenForm, receipt: &Receipt) -> Result<Response, Problem> {
+        let suspect = receipt.submission_id().filter(|_| self.client == ClientKind::Browser);
+        let mut response = match suspect {
+            Some(id) if confirmation::is_waiting(self.state, open, id).await? => {
+                confirmation::ask(self.state, open, self.body.presentation, id)
+            }
+            _ => self.stored(open, receipt),
+        };
         response.headers_mut().insert("idempotent-replayed", HeaderValue::from_static("true"));
-        response
+        Ok(response)
     }
 
     /// The form with the answers and their errors.
@@ -88,12 +88,8 @@ impl Responder<'_> {
     }
 
     pub(super) fn duplicate(&self, open: &OpenForm) -> Result<Response, Problem> {
-        let (renderer, presentation) = (&self.state.form_renderer, self.body.presentation);
-        let message = &renderer.messages(presentation).page.duplicate;
         match self.client {
-            ClientKind::Browser => {
-                Ok(renderer.notice(presentation, StatusCode::CONFLICT, &open.form.name, message))
-            }
+            ClientKind::Browser => Ok(self.state.form_renderer.duplicate(open, self.body.presentation)),
             ClientKind::Api => {
                 Err(Problem::new(Code::DuplicateSubmission, "These answers were received before."))
             }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use domain::answers::{self, Answers};
+use domain::answers::{self, Answers, Sent, UnknownAnswers};
 use domain::forms::ClosedReason;
 use domain::{FieldError, honeypot};
 use http::{HeaderMap, header};
@@ -14,22 +14,28 @@ use crate::forms::pages::page::Presentation;
 /// The text values of a posted form, by field name.
 pub(super) type FormPairs = BTreeMap<String, Vec<String>>;
 
+/// The mode of the request, which browsers send over https and on this machine.
+const SEC_FETCH_MODE: &str = "sec-fetch-mode";
+
 /// The kind of response that a client expects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ClientKind {
     /// JSON.
     Api,
-    /// A page, because a browser posted the form.
+    /// A page, because a browser posted the form and shows the response.
     Browser,
 }
 
 impl ClientKind {
-    /// A posted form comes from a browser, unless a script asks for JSON.
+    /// A form that a browser posts names `text/html` in `Accept`. `fetch` and curl send `*/*`: they follow no redirect to a
+    /// page of another origin, and read JSON. A script that names `text/html` is known by its mode.
     pub(super) fn of(headers: &HeaderMap) -> Self {
-        let accept = header_text(headers, &header::ACCEPT);
-        let wants_json = accept.contains("application/json") && !accept.contains("text/html");
+        let accepts_page = headers.get_all(header::ACCEPT).iter().any(|value| {
+            value.to_str().is_ok_and(|accept| accept.to_ascii_lowercase().contains("text/html"))
+        });
+        let navigates = headers.get(SEC_FETCH_MODE).is_none_or(|mode| mode == "navigate");
         match BodyKind::of(headers) {
-            BodyKind::UrlEncoded | BodyKind::Multipart(_) if !wants_json => Self::Browser,
+            BodyKind::UrlEncoded | BodyKind::Multipart(_) if accepts_page && navigates => Self::Browser,
             _ => Self::Api,
         }
     }
@@ -68,6 +74,8 @@ pub(super) struct SubmittedBody {
     pub(super) presentation: Presentation,
     /// Errors of files that were rejected on arrival.
     pub(super) file_errors: Vec<FieldError>,
+    /// Names of files that were sent for unknown fields, and not stored.
+    pub(super) unknown_files: Vec<String>,
     /// Set if the form was closed before its files arrived. They were not stored, so the submission is not stored either,
     /// even if the form is open by now.
     pub(super) closed: Option<ClosedReason>,
@@ -83,8 +91,24 @@ impl SubmittedBody {
     /// Returns the answers to the form's fields.
     pub(super) fn answers(&self, open: &OpenForm) -> Answers {
         match &self.content {
-            Content::Json(answers) => answers.clone(),
+            Content::Json(answers) => answers::from_json(&open.form.fields, answers),
             Content::Form(pairs) => answers::from_form_data(&open.form.fields, pairs),
+        }
+    }
+
+    /// Applies the form's rule to the answers to fields that it does not have.
+    pub(super) fn unknown_answers(&self, open: &OpenForm) -> Result<UnknownAnswers, Vec<FieldError>> {
+        let (fields, rule) = (&open.form.fields, open.form.unknown_fields);
+        match &self.content {
+            Content::Json(given) => {
+                let sent = given.iter().map(|(name, value)| (name.as_str(), Sent::Json(value)));
+                answers::unknown_answers(fields, rule, sent)
+            }
+            Content::Form(pairs) => {
+                let texts = pairs.iter().map(|(name, texts)| (name.as_str(), Sent::Texts(texts)));
+                let files = self.unknown_files.iter().map(|name| (name.as_str(), Sent::File));
+                answers::unknown_answers(fields, rule, texts.chain(files))
+            }
         }
     }
 

@@ -3,8 +3,10 @@
 use chrono::{DateTime, Utc};
 use contract::Signal;
 use domain::FieldError;
+use domain::confirmation::is_enough;
 use domain::fields::FieldType;
 use domain::honeypot;
+use domain::submissions::SPAM_FILES_BYTES_MAX;
 use store::forms::OpenForm;
 use store::submissions::{NewSubmission, SubmissionOutcome, WriteContext, insert_submission};
 use tokio::time::timeout_at;
@@ -15,16 +17,19 @@ use super::admission::EditPermit;
 use super::deadline::Deadline;
 use super::idempotency::{IdempotentCall, Receipt};
 use super::spam::flag;
-use super::submitted_body::SubmittedBody;
+use super::submitted_body::{ClientKind, SubmittedBody};
 use crate::forms::challenges;
 use crate::state::EdgeState;
 use crate::uploads::form_files::binding;
 
-/// The result of one attempt to store a submission. Unless it is `Finished` with a stored submission, nothing is stored.
+/// The result of one attempt to store a submission. Unless it is `Suspected`, or `Finished` with a stored submission, nothing
+/// is stored.
 pub(super) enum Attempt {
     Finished(SubmissionOutcome, Receipt),
     /// An earlier call with the same idempotency key was stored.
     Replayed(Receipt),
+    /// Stored as spam; its visitor may confirm it.
+    Suspected(Uuid),
     Invalid(Vec<FieldError>),
 }
 
@@ -33,6 +38,7 @@ pub(super) struct StoreSubmission<'a> {
     pub(super) state: &'a EdgeState,
     pub(super) open: &'a OpenForm,
     pub(super) body: &'a SubmittedBody,
+    pub(super) client: ClientKind,
     pub(super) call: Option<&'a IdempotentCall>,
     pub(super) permit: Option<&'a EditPermit<'a>>,
     pub(super) now: DateTime<Utc>,
@@ -98,6 +104,11 @@ impl StoreSubmission<'_> {
                 }
                 Ok(Attempt::Finished(SubmissionOutcome::Stored(Vec::new()), receipt))
             }
+            Ok(Attempt::Suspected(id)) => {
+                *is_committing = true;
+                store::commit(tx).await.map_err(Problem::commit_failed)?;
+                Ok(Attempt::Suspected(id))
+            }
             not_stored => {
                 // The rollback precedes the response, so that an immediate retry with the same key finds no lock.
                 store::rollback(tx).await?;
@@ -131,7 +142,7 @@ impl StoreSubmission<'_> {
         mut new: NewSubmission,
         receipt: Receipt,
     ) -> Result<Attempt, Problem> {
-        let &Self { state, open, body, call, permit, now, depth, .. } = self;
+        let &Self { state, open, body, client, call, permit, now, depth, .. } = self;
         let files = match binding::submitted_files(&open.form.fields, &new.payload) {
             Ok(files) => files,
             Err(errors) => return Ok(Attempt::Invalid(errors)),
@@ -147,11 +158,12 @@ impl StoreSubmission<'_> {
                 new.spam_reasons.push(flag(honeypot::reasons::PROOF));
             }
         }
+        let mut file_bytes = 0;
         if !files.is_empty() {
             // Checks the file ids before locking the counters, so an invented id takes no lock.
-            let missing = binding::missing_files(tx, open, &files).await?;
-            if !missing.is_empty() {
-                return Ok(Attempt::Invalid(missing));
+            match binding::check_waiting(tx, open, &files).await? {
+                Ok(bytes) => file_bytes = bytes,
+                Err(missing) => return Ok(Attempt::Invalid(missing)),
             }
             // The lock order of all that count bytes: counters first, then the counted rows.
             store::usage::lock(tx, open.account_id).await?;
@@ -168,15 +180,38 @@ impl StoreSubmission<'_> {
             return Ok(Attempt::Finished(outcome, receipt));
         }
         let is_counted = new.spam_reasons.is_empty();
-        let errors = binding::bind(tx, open, new.id, &files, is_counted).await?;
-        if !errors.is_empty() {
-            return Ok(Attempt::Invalid(errors));
+        // Other files of spam stay unbound for a day, in which its visitor may confirm it, and its owner receive it.
+        if is_counted || !files.is_empty() && keeps_spam_files(tx, open, &new, file_bytes).await? {
+            let errors = binding::bind(tx, open, new.id, &files, is_counted).await?;
+            if !errors.is_empty() {
+                return Ok(Attempt::Invalid(errors));
+            }
         }
         if let Some(call) = call {
             call.store(tx, open.account_id, body, &receipt, state.rng.bytes(), now).await?;
         }
+        // A robot may learn that it was noticed, so that no person is thanked for answers that stay unread.
+        if client == ClientKind::Browser && is_enough(&new.spam_reasons) {
+            return Ok(Attempt::Suspected(new.id));
+        }
         Ok(Attempt::Finished(outcome, receipt))
     }
+}
+
+/// Returns whether the files of this spam are kept with it: they fit beside the form's other spam, which they must not
+/// replace, and their address keeps to its rate.
+async fn keeps_spam_files(
+    tx: &mut store::Conn,
+    open: &OpenForm,
+    new: &NewSubmission,
+    file_bytes: i64,
+) -> Result<bool, Problem> {
+    if new.spam_reasons.iter().any(|reason| reason == honeypot::reasons::RATE) {
+        return Ok(false);
+    }
+    let (account_id, form_id) = (open.account_id, open.form.id);
+    Ok(file_bytes <= SPAM_FILES_BYTES_MAX
+        && store::submissions::has_room_for_files(tx, account_id, form_id, file_bytes).await?)
 }
 
 /// Returns the number of webhooks with a delivery of the submission.
@@ -189,7 +224,7 @@ fn webhook_count(signals: &[Signal]) -> i64 {
 }
 
 /// Publishes signals in the background, because this takes long while Redis is unavailable.
-async fn publish(state: EdgeState, signals: Vec<Signal>) {
+pub(super) async fn publish(state: EdgeState, signals: Vec<Signal>) {
     for signal in signals {
         if let Err(error) = state.bus.publish(&signal).await {
             tracing::debug!(%error, "a signal is left to the next sweep of the outbox");

@@ -21,7 +21,7 @@ use crate::sites::files::assets;
 use crate::sites::pages::tracker;
 use crate::sites::{short_urls, site_handler};
 use crate::state::EdgeState;
-use crate::submissions::handler as submissions;
+use crate::submissions::{confirmation, handler as submissions};
 use crate::tls::is_http_challenge;
 use crate::uploads::form_files::{download, presign};
 use crate::uploads::signed_uploads;
@@ -83,6 +83,7 @@ fn base_router(state: &EdgeState) -> Router {
     };
     Router::new()
         .route("/api/forms/{id}/submit", submissions::route())
+        .route("/api/forms/{id}/confirm", confirmation::route())
         .route("/api/forms/{id}/challenge", get(challenges::issue).layer(map_response(allow_any_origin)))
         .route("/api/forms/{id}/upload", presign::route())
         .route("/api/forms/{id}/files/{oid}", get(download::redirect))

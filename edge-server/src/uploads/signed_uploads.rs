@@ -82,7 +82,7 @@ async fn receive(
         incoming.write(bytes).await?;
     }
     if incoming.size() < announced {
-        let message = format!("{announced} bytes were announced, and {} have arrived", incoming.size());
+        let message = format!("{announced} bytes were announced, and only {} have arrived", incoming.size());
         return Err(Problem::validation(vec![FieldError::new("body", "too_short", message)]));
     }
     check_type(upload, &head)?;
@@ -90,7 +90,10 @@ async fn receive(
 }
 
 async fn next_chunk(state: &EdgeState, body: &mut BodyDataStream) -> Result<Option<Bytes>, Problem> {
-    let failed = |reason: &str| Problem::new(Code::ValidationFailed, format!("the upload failed: {reason}"));
+    let failed = |reason: &str| {
+        let message = format!("the upload failed: {reason}");
+        Problem::validation(vec![FieldError::new("body", "incomplete", message)])
+    };
     match tokio::time::timeout(state.uploads.stall_timeout, body.next()).await {
         Err(_elapsed) => {
             Err(failed("no bytes arrived for too long").with_status(StatusCode::REQUEST_TIMEOUT))

@@ -14,6 +14,10 @@ use serde_json::Value;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
+/// What a browser that shows the response sends as `Accept`.
+pub(crate) const NAVIGATION: (&str, &str) =
+    ("accept", "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8");
+
 /// A response with its whole body.
 #[derive(Debug)]
 pub(crate) struct TestResponse {
@@ -117,7 +121,7 @@ impl Visitor {
     /// Posts URL-encoded fields, as a browser does.
     pub(crate) async fn post_form(&self, path: &str, pairs: &[(&str, &str)]) -> TestResponse {
         let body = form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish();
-        let form = [("content-type", "application/x-www-form-urlencoded")];
+        let form = [("content-type", "application/x-www-form-urlencoded"), NAVIGATION];
         self.send(Method::POST, "localhost", path, &form, body).await
     }
 

@@ -15,7 +15,7 @@ use store::blobs::NewBlob;
 use store::deliveries::{Delivery, DeliveryFilter};
 use store::deploys::files::DeployFile;
 use store::forms::Form;
-use store::pages::{NewPage, PageChange, PageSummary};
+use store::pages::{NewPage, PageChange, PageFilter, PageSummary};
 use store::submissions::SubmissionFilter;
 use store::uploads::{NewUpload, Purpose};
 use store::webhooks::NewWebhook;
@@ -99,7 +99,7 @@ impl Account<'_> {
     pub(crate) async fn pages(&self) -> Vec<PageSummary> {
         let part = store::ListFilter { limit: 100, ..store::ListFilter::default() };
         let mut conn = store::acquire(&self.edge.database.db).await.unwrap();
-        store::pages::list_pages(&mut conn, self.id, &part, None).await.unwrap()
+        store::pages::list_pages(&mut conn, self.id, &part, &PageFilter::default()).await.unwrap().rows
     }
 
     /// Inserts a form with these fields.

@@ -6,7 +6,7 @@ use serde_json::json;
 use store::forms::Form;
 use store::mails::Kind;
 
-use crate::client::TestResponse;
+use crate::client::{NAVIGATION, TestResponse};
 use crate::fixtures::{now, one_text_field, submit_path};
 use crate::harness::Edge;
 
@@ -43,7 +43,8 @@ async fn the_page_uses_the_visitors_preferred_supported_language() {
         let keeps = html.contains(&format!("name=\"form.lang\" value=\"{lang}\""));
         assert_eq!(keeps, query.contains(lang), "an explicit language is kept");
         let body = if keeps { format!("mail=nope&form.lang={lang}") } else { "mail=nope".to_owned() };
-        let headers = [("content-type", "application/x-www-form-urlencoded"), ("accept-language", languages)];
+        let urlencoded = ("content-type", "application/x-www-form-urlencoded");
+        let headers = [urlencoded, NAVIGATION, ("accept-language", languages)];
         let refused = edge.visitor.send(Method::POST, "localhost", &submit_path(form), &headers, body).await;
         assert!(refused.text().contains(wrong), "{lang}: {}", refused.text());
         assert!(!refused.text().contains("must be an e-mail address"), "every message is translated");

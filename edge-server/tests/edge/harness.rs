@@ -116,7 +116,7 @@ impl Edge {
         https
     }
 
-    /// Returns why another edge over the same stores does not start. Checks that it accepts no connection before it ends.
+    /// Returns why another edge over the same stores does not start, or that it accepts a connection before it ends.
     pub(crate) async fn refusal(&self) -> String {
         let listeners = Listeners::reserve(&Listen::default()).unwrap();
         let address = listeners.main.local_addr().unwrap();
@@ -129,7 +129,7 @@ impl Edge {
         tokio::select! {
             biased;
             ended = sandbox::test::with_timeout(run) => ended.unwrap_err().to_string(),
-            () = connecting => panic!("it accepts connections"),
+            () = connecting => "it accepts connections".to_owned(),
         }
     }
 

@@ -28,7 +28,8 @@ async fn uncommitted_submission(edge: &Edge, account: &Account<'_>, form: Uuid) 
     let form: Form = store::forms::find_form(&mut tx, account.id, form).await.unwrap().unwrap();
     let new_id = || Rng::system().uuid_v7(now());
     let answers = json!({"a": "slow"}).as_object().unwrap().clone();
-    let new = NewSubmission { id: new_id(), external_id: None, payload: answers, spam_reasons: Vec::new() };
+    let (payload, extra) = (answers, serde_json::Map::new());
+    let new = NewSubmission { id: new_id(), external_id: None, payload, extra, spam_reasons: Vec::new() };
     let writer = WriteContext { now: now(), traceparent: None, depth: 0, new_id: &new_id };
     let stored = insert_submission(&mut tx, account.id, &form, &new, -1, &writer).await.unwrap();
     assert!(matches!(stored, SubmissionOutcome::Stored(_)), "{stored:?}");

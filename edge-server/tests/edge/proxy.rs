@@ -117,6 +117,16 @@ async fn hop_by_hop_headers_are_not_forwarded() {
 }
 
 #[tokio::test]
+async fn only_the_service_behind_compresses_its_answers() {
+    let edge = Edge::start().await;
+    let accepted = [("accept-encoding", "gzip, br")];
+    let response = edge.visitor.send(Method::GET, "localhost", "/api/account", &accepted, "").await;
+    assert_eq!(edge.control_plane.last().header("accept-encoding"), "gzip, br");
+    assert!(!response.headers.contains_key("content-encoding"));
+    assert_eq!(response.text(), "from the inside");
+}
+
+#[tokio::test]
 async fn cookies_are_forwarded_in_both_directions() {
     let edge = Edge::start().await;
     let cookies = [("cookie", "a=1; b=2")];

@@ -2,7 +2,7 @@
 
 use contract::Change;
 use futures::future::join_all;
-use http::StatusCode;
+use http::{Method, StatusCode};
 use sandbox::test::until;
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -111,4 +111,22 @@ async fn results_are_refused_as_soon_as_they_are_private() {
     edge.visitor.get("localhost", &path(form)).await.problem(403, "forbidden");
     edge.visitor.get("localhost", &path(Uuid::from_u128(1))).await.problem(404, "not_found");
     edge.visitor.get("localhost", "/api/forms/nonsense/results").await.problem(404, "not_found");
+}
+
+#[tokio::test]
+async fn an_owner_with_a_key_gets_the_results_from_the_control_plane() {
+    let edge = Edge::start().await;
+    let account = edge.account("quiet-otter").await;
+    let private = account.form_with(fields(), |_| {}).await;
+    let get = async |form: Uuid, headers: &[(&str, &str)]| {
+        edge.visitor.send(Method::GET, "localhost", &path(form), headers, "").await
+    };
+    assert_eq!(get(private, &[]).await.status, StatusCode::FORBIDDEN);
+    assert!(edge.control_plane.all().is_empty(), "a visitor's request is not forwarded");
+    for header in [("authorization", "Bearer st_live_x"), ("cookie", "session=x")] {
+        assert_eq!(get(private, &[header]).await.status, StatusCode::OK);
+        let forwarded = edge.control_plane.last();
+        assert_eq!(forwarded.target, format!("/api/forms/{private}/submissions/results"));
+        assert_eq!(forwarded.header(header.0), header.1);
+    }
 }

@@ -6,8 +6,8 @@ use domain::submissions::Status;
 use sandbox::test::until;
 use store::forms::{Form, find_form, find_open_form, insert_form, lock_form, update_form};
 use store::submissions::{
-    NewSubmission, SubmissionOutcome, UpdateOutcome, WriteContext, find_submission, insert_submission,
-    update_status,
+    NewSubmission, StatusLimits, SubmissionOutcome, UpdateOutcome, WriteContext, find_submission,
+    insert_submission, update_status,
 };
 use uuid::Uuid;
 
@@ -51,6 +51,7 @@ impl Account {
             id: new_id(),
             external_id: None,
             payload: serde_json::Map::new(),
+            extra: serde_json::Map::new(),
             spam_reasons: spam_reasons.iter().map(ToString::to_string).collect(),
         };
         let plan = find_open_form(&mut tx, id).await.unwrap().unwrap().plan.limits().submissions_per_form;
@@ -130,8 +131,16 @@ async fn a_submission_that_is_no_longer_spam_may_fill_a_form() {
     let mut tx = store::begin(&account.database.db).await.unwrap();
     let form = lock_form(&mut tx, account.id, id).await.unwrap().unwrap();
     let submission = find_submission(&mut tx, account.id, id, spam).await.unwrap().unwrap();
-    let changed =
-        update_status(&mut tx, account.id, &form, &submission, Status::Received, -1, &writer()).await;
+    let changed = update_status(
+        &mut tx,
+        account.id,
+        &form,
+        &submission,
+        Status::Received,
+        StatusLimits { submissions: -1, storage_bytes: -1 },
+        &writer(),
+    )
+    .await;
     assert!(matches!(changed.unwrap(), UpdateOutcome::Done(..)));
     store::commit(tx).await.unwrap();
     assert_eq!(account.closings().await, ["full"]);

@@ -50,6 +50,7 @@ pub struct WaitingFile {
     /// The field it was uploaded for.
     pub field: String,
     pub filename: String,
+    pub size_bytes: i64,
 }
 
 /// Bytes of files that are announced or uploaded but not bound. Each file counts at least [`WAITING_BYTES_MIN`].
@@ -135,7 +136,7 @@ pub async fn list_waiting(
 ) -> Result<Vec<WaitingFile>, Error> {
     let files = query_as!(
         WaitingFile,
-        "select id, field, filename from form_files
+        "select id, field, filename, size_bytes from form_files
          where account_id = $1 and form_id = $2 and id = any($3) and blob_id is not null and submission_id is null",
         account_id,
         form_id,
@@ -170,27 +171,6 @@ pub async fn bind(
     .fetch_optional(conn)
     .await?;
     Ok(bytes)
-}
-
-/// Deletes an unbound file that came with spam. Returns `false` if there is none.
-pub async fn discard(
-    conn: &mut Conn,
-    account_id: Uuid,
-    form_id: Uuid,
-    (field, id): (&str, Uuid),
-) -> Result<bool, Error> {
-    let done = query!(
-        "delete from form_files
-         where account_id = $1 and form_id = $2 and field = $3 and id = $4
-           and blob_id is not null and submission_id is null",
-        account_id,
-        form_id,
-        field,
-        id,
-    )
-    .execute(conn)
-    .await?;
-    Ok(done.rows_affected() > 0)
 }
 
 /// Deletes the files of a submission that answer one of these fields and are not among `kept`, because new answers

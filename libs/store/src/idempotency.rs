@@ -147,10 +147,8 @@ pub async fn lock_call(
     fingerprint: &[u8; 32],
     answered_after: DateTime<Utc>,
 ) -> Result<Claim, Error> {
-    let mut lock = [0; 8];
-    lock.copy_from_slice(&fingerprint[..8]);
     let is_locked =
-        query_scalar!(r#"select pg_try_advisory_xact_lock($1) as "is_locked!""#, i64::from_be_bytes(lock),)
+        query_scalar!(r#"select pg_try_advisory_xact_lock($1) as "is_locked!""#, lock_key(fingerprint))
             .fetch_one(&mut *conn)
             .await?;
     if !is_locked {
@@ -159,6 +157,26 @@ pub async fn lock_call(
     // A separate statement sees what the previous holder of the lock committed.
     let answer = find_response(conn, account_id, fingerprint, answered_after).await?;
     Ok(answer.map_or(Claim::Granted, Claim::Completed))
+}
+
+/// Like [`lock_call`], and waits for another attempt that is executing the call, as long as the transaction's timeouts
+/// allow. Returns the stored response if the call was executed.
+pub async fn wait_for_call(
+    conn: &mut Conn,
+    account_id: Uuid,
+    fingerprint: &[u8; 32],
+    answered_after: DateTime<Utc>,
+) -> Result<Option<Vec<u8>>, Error> {
+    query!("select pg_advisory_xact_lock($1)", lock_key(fingerprint)).fetch_one(&mut *conn).await?;
+    // A separate statement sees what the previous holder of the lock committed.
+    find_response(conn, account_id, fingerprint, answered_after).await
+}
+
+/// The advisory lock of a call.
+fn lock_key(fingerprint: &[u8; 32]) -> i64 {
+    let mut lock = [0; 8];
+    lock.copy_from_slice(&fingerprint[..8]);
+    i64::from_be_bytes(lock)
 }
 
 /// Returns the encrypted response of a call if it is newer than `answered_after`.

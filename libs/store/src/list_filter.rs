@@ -15,6 +15,8 @@ pub struct ListFilter {
     pub ids: Option<Vec<Uuid>>,
     /// Only rows after this one.
     pub after: Option<Cursor>,
+    /// Whether the newest rows come first; otherwise the oldest.
+    pub newest_first: bool,
     /// Page size. A list query returns up to one row more, which shows that there is a next page.
     pub limit: i64,
 }
@@ -49,29 +51,55 @@ where
     Ok(page)
 }
 
-/// Selects one page of rows. The parameters of the statement are the account, the folder, the ids, the two parts of the
-/// cursor and the limit, in this order, followed by `$more`. It must return up to one row more than the limit.
-macro_rules! list_rows {
-    ($row:ident, $conn:expr, $account_id:expr, $filter:expr, $sql:literal $(, $more:expr)*) => {
-        $crate::list_filter::list_query!($row, $account_id, $filter, $sql $(, $more)*).fetch_all($conn).await
-    };
-}
-pub(crate) use list_rows;
-
-/// Builds the statement of [`list_rows`], to be read row by row with [`collect_page`].
-macro_rules! list_query {
-    ($row:ident, $account_id:expr, $filter:expr, $sql:literal $(, $more:expr)*) => {
-        sqlx::query_as!(
-            $row,
-            $sql,
-            $account_id,
-            $filter.folder_id,
-            $filter.ids.as_deref(),
-            $filter.after.map(|after| after.created_at),
-            $filter.after.map(|after| after.id),
-            $filter.limit,
-            $($more),*
+/// Selects one page of rows in the order of the filter. `$sql` ends with its conditions; `$at` and `$id` are the columns of
+/// the cursor. The parameters of the statement are the account, the folder, the ids, the two parts of the cursor and the
+/// limit, in this order, followed by `$more`. Returns up to one row more than the limit.
+///
+/// Each order has a statement of its own, so that both read an index instead of sorting.
+macro_rules! sorted_rows {
+    ($row:ident, $conn:expr, $account_id:expr, $filter:expr, $sql:literal, $at:literal, $id:literal
+     $(, $more:expr)*) => {
+        futures::TryStreamExt::try_collect::<Vec<_>>(
+            $crate::list_filter::sorted_stream!($row, $conn, $account_id, $filter, $sql, $at, $id $(, $more)*),
         )
+        .await
     };
 }
-pub(crate) use list_query;
+pub(crate) use sorted_rows;
+
+/// As [`sorted_rows`], to be read row by row with [`collect_page`]. The statement may be put together from several texts.
+macro_rules! sorted_stream {
+    ($row:ident, $conn:expr, $account_id:expr, $filter:expr, $sql:literal $(+ $condition:literal)*, $at:literal,
+     $id:literal $(, $more:expr)*) => {
+        if $filter.newest_first {
+            sqlx::query_as!(
+                $row,
+                $sql $(+ $condition)* + " and ($4::timestamptz is null or (" + $at + ", " + $id + ") < ($4, $5)) order by " + $at
+                    + " desc, " + $id + " desc limit $6::bigint + 1",
+                $account_id,
+                $filter.folder_id,
+                $filter.ids.as_deref(),
+                $filter.after.map(|after| after.created_at),
+                $filter.after.map(|after| after.id),
+                $filter.limit,
+                $($more),*
+            )
+            .fetch($conn)
+        } else {
+            sqlx::query_as!(
+                $row,
+                $sql $(+ $condition)* + " and ($4::timestamptz is null or (" + $at + ", " + $id + ") > ($4, $5)) order by " + $at
+                    + ", " + $id + " limit $6::bigint + 1",
+                $account_id,
+                $filter.folder_id,
+                $filter.ids.as_deref(),
+                $filter.after.map(|after| after.created_at),
+                $filter.after.map(|after| after.id),
+                $filter.limit,
+                $($more),*
+            )
+            .fetch($conn)
+        }
+    };
+}
+pub(crate) use sorted_stream;

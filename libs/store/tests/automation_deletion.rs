@@ -54,7 +54,8 @@ async fn submit(db: &Db, account: Uuid, form_id: Uuid) {
     let mut tx = store::begin(db).await.unwrap();
     let form = store::forms::find_form(&mut tx, account, form_id).await.unwrap().unwrap();
     let payload = serde_json::from_value(json!({"mail": "ada@example.com"})).unwrap();
-    let new = NewSubmission { id: new_id(), external_id: None, payload, spam_reasons: Vec::new() };
+    let extra = serde_json::Map::new();
+    let new = NewSubmission { id: new_id(), external_id: None, payload, extra, spam_reasons: Vec::new() };
     let outcome = insert_submission(&mut tx, account, &form, &new, -1, &context()).await.unwrap();
     assert!(matches!(outcome, SubmissionOutcome::Stored(_)), "{outcome:?}");
     store::commit(tx).await.unwrap();
@@ -93,8 +94,15 @@ async fn accounts_take_turns_and_an_erasure_waits_for_runs_that_are_being_insert
     insert(&mut worker, ACCOUNT, Some(trigger.submission_id)).await;
     let erasing = async {
         let mut tx = store::begin(db).await.unwrap();
-        let erased =
-            delete_submissions_by_email(&mut tx, ACCOUNT, FORM, "ada@example.com", 100, &context()).await;
+        let erased = delete_submissions_by_email(
+            &mut tx,
+            ACCOUNT,
+            FORM,
+            &["ada@example.com".to_owned()],
+            100,
+            &context(),
+        )
+        .await;
         store::commit(tx).await.unwrap();
         erased.unwrap().unwrap().deleted
     };

@@ -17,8 +17,8 @@ use store::automations::{delete_automation, disable_automation, lock_due_trigger
 use store::deliveries::lock_listeners;
 use store::forms::{Form, OpenForm, find_form, find_open_form, insert_form, lock_form, update_form};
 use store::submissions::{
-    BatchSubmission, NewSubmission, SubmissionFilter, SubmissionOutcome, WriteContext, insert_batch,
-    insert_submission, list_submissions,
+    BatchSubmission, NewSubmission, SubmissionFilter, SubmissionOutcome, WriteContext, find_submission,
+    insert_batch, insert_submission, list_submissions,
 };
 use store::webhooks::{NewWebhook, insert_webhook};
 use tokio::task::JoinSet;
@@ -51,7 +51,8 @@ async fn form(db: &store::Db, account_id: Uuid) -> Form {
 
 fn submission(note: &str) -> NewSubmission {
     let payload = json!({"note": note}).as_object().unwrap().clone();
-    NewSubmission { id: new_id(), external_id: None, payload, spam_reasons: Vec::new() }
+    let extra = serde_json::Map::new();
+    NewSubmission { id: new_id(), external_id: None, payload, extra, spam_reasons: Vec::new() }
 }
 
 fn plain(account_id: Uuid, form: &Form, note: &str) -> BatchSubmission {
@@ -423,6 +424,25 @@ fn submissions_with_further_effects_are_not_eligible() {
         shape(&mut form);
         assert!(!is_plain(&form, &submission("x")));
     }
+}
+
+#[tokio::test]
+async fn answers_to_unknown_fields_are_stored_with_their_submission_and_count_in_its_size() {
+    let database = database().await;
+    let form = form(&database.db, ACCOUNT).await;
+    let extra = |text: &str| json!({"utm": text}).as_object().unwrap().clone();
+    let open = open(ACCOUNT, &form);
+    let with = of(&open, &NewSubmission { extra: extra("mail"), ..submission("x") }).unwrap();
+    let without = of(&open, &submission("x")).unwrap();
+    assert_eq!(with.bytes(), without.bytes() + r#"{"utm":"mail"}"#.len());
+    let (with_id, without_id) = (with.id(), without.id());
+    assert_eq!(insert(&database.db, &[without, with]).await.len(), 2);
+    let mut conn = store::acquire(&database.db).await.unwrap();
+    let mut find = async |id| find_submission(&mut conn, ACCOUNT, form.id, id).await.unwrap().unwrap();
+    assert_eq!(find(with_id).await.extra, extra("mail"));
+    assert_eq!(find(without_id).await.extra, serde_json::Map::new());
+    let too_large = NewSubmission { extra: extra(&"x".repeat(64 << 10)), ..submission("x") };
+    assert!(of(&open, &too_large).is_none());
 }
 
 #[tokio::test]

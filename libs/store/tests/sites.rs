@@ -28,6 +28,7 @@ fn site(number: u8) -> NewSite {
         domain: Some("shop.example".into()),
         folder_id: None,
         subdomain_id: None,
+        hash_routing: false,
         created_at: now() + TimeDelta::seconds(number.into()),
     }
 }

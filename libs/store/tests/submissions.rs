@@ -95,6 +95,7 @@ async fn insert(db: &store::Db, form: &Form, payload: Value, spam_reasons: &[&st
         id: new_id(),
         external_id: None,
         payload: payload.as_object().unwrap().clone(),
+        extra: serde_json::Map::new(),
         spam_reasons: spam_reasons.iter().map(ToString::to_string).collect(),
     };
     let writer = WriteContext { now: now(), traceparent: None, depth: 0, new_id: &new_id };
@@ -210,6 +211,7 @@ async fn unlimited_counting_is_exact_and_a_later_limit_applies() {
         id: new_id(),
         external_id: None,
         payload: json!({"note": "x"}).as_object().unwrap().clone(),
+        extra: serde_json::Map::new(),
         spam_reasons: Vec::new(),
     };
     let writer = WriteContext { now: now(), traceparent: None, depth: 0, new_id: &new_id };
@@ -293,6 +295,27 @@ async fn spam_is_stored_without_effects() {
         SubmissionOutcome::Refused(ClosedReason::Full),
         "spam is rejected like any other submission"
     );
+}
+
+#[tokio::test]
+async fn spam_that_waits_for_its_visitor_is_deleted_last() {
+    let database = database().await;
+    let form = form(&database.db, |_| {}).await;
+    assert!(stored(&insert(&database.db, &form, json!({"note": "waits"}), &["honeypot"]).await));
+    let newer = format!(
+        "update submissions set created_at = created_at - interval '5 minutes';
+         insert into submissions (id, account_id, form_id, payload, status, spam_reasons, created_at, updated_at)
+         select gen_random_uuid(), '{ACCOUNT}', '{}', '{{}}', 'spam', '{{proof_of_work}}', now() - interval '1 minute', now()
+         from generate_series(1, {SPAM_MAX})",
+        form.id
+    );
+    store::execute_raw(&database.db, &newer).await.unwrap();
+    assert!(stored(&insert(&database.db, &form, json!({"note": "new"}), &["honeypot"]).await));
+    let notes = sqlx::query_scalar::<_, String>(
+        "select payload->>'note' from submissions where form_id = $1 and payload ? 'note' order by 1",
+    );
+    let notes = notes.bind(form.id).fetch_all(&database.db).await.unwrap();
+    assert_eq!(notes, ["new", "waits"]);
 }
 
 #[tokio::test]

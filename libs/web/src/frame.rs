@@ -71,6 +71,7 @@ pub async fn frame(State(frame): State<Frame>, mut request: Request, next: Next)
         http.response.status_code = tracing::field::Empty,
     );
     (frame.continue_trace)(&span, request.headers());
+    let refusal_headers = RefusalHeaders::of(request.headers());
     request.extensions_mut().insert(RequestId(id.clone()));
     request.extensions_mut().insert(meta.clone());
     let (parts, body) = request.into_parts();
@@ -94,6 +95,7 @@ pub async fn frame(State(frame): State<Frame>, mut request: Request, next: Next)
             rendered.headers_mut().entry(name).or_insert_with(|| value.clone());
         }
         rendered.headers_mut().remove("content-length");
+        refusal_headers.add_to(&mut rendered);
         response = rendered;
     }
     if let Some(NextCursor(cursor)) = response.extensions_mut().remove()
@@ -108,6 +110,25 @@ pub async fn frame(State(frame): State<Frame>, mut request: Request, next: Next)
         response.headers_mut().insert(edge::REQUEST_ID, value);
     }
     response
+}
+
+/// What the headers of a refusal depend on.
+struct RefusalHeaders {
+    is_compressed: bool,
+}
+
+impl RefusalHeaders {
+    fn of(request: &HeaderMap) -> Self {
+        Self { is_compressed: request.contains_key(header::CONTENT_ENCODING) }
+    }
+
+    /// Adds to a 415 the codings that are accepted (RFC 9110, 15.5.16).
+    fn add_to(&self, response: &mut Response) {
+        if response.status() == StatusCode::UNSUPPORTED_MEDIA_TYPE && self.is_compressed {
+            let codings = HeaderValue::from_static("identity");
+            response.headers_mut().entry(header::ACCEPT_ENCODING).or_insert(codings);
+        }
+    }
 }
 
 /// Returns the `Link` header of the next page (RFC 8288): the same URL with another cursor.

@@ -19,17 +19,17 @@ mod with_headers;
 
 pub use edge::{ClientIp, EdgeTrust, WeakEdgeToken};
 pub use extract::{
-    Json, JsonOfItems, OptionalJson, Path, Query, present, present_whole_number, read_item, whole_number,
-    whole_number_or_null,
+    Json, JsonOfItems, OptionalJson, Path, Query, check_not_compressed, json_syntax_error, present,
+    present_whole_number, read_id, read_item, shown_id, whole_number, whole_number_or_null,
 };
 pub use frame::{
     CompletedRequest, Frame, MetaSlot, RequestId, frame, incoming_request_id, is_valid_request_id,
 };
-pub use listing::{ListResponse, PageInfo, PaginationQuery};
+pub use listing::{ListResponse, PageInfo, PaginationQuery, Sort};
 pub use nul_characters::field_error_of as nul_error;
 pub use precondition::{IfMatch, etag};
-pub use problem::{Code, Problem};
-pub use registry::{Endpoint, MAX_BODY_BYTES, Resource, document_of, endpoints_of};
+pub use problem::{Challenge, Code, Problem};
+pub use registry::{Endpoint, MAX_BODY_BYTES, Resource, Uncompressed, document_of, endpoints_of};
 pub use reply::{
     Created, CreatedOrChanged, Deletion, DoneOrAccepted, Envelope, Meta, NextStep, Reply, Usage, UsageCounter,
 };

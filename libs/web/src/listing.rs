@@ -1,6 +1,6 @@
 //! Pagination of lists: the query parameters and the response's `nextCursor`.
 
-use domain::{Cursor, FieldError, Listed};
+use domain::{Cursor, CursorOrder, FieldError, Listed};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -19,12 +19,25 @@ pub struct PaginationQuery {
     /// The `nextCursor` of the previous response; absent for the first page.
     #[schemars(extend("format" = "cursor"))]
     cursor: Option<String>,
+    #[serde(skip)]
+    sort: Option<Sort>,
 }
 
 impl PaginationQuery {
     /// Creates the query of a list that has further parameters.
     pub fn new(limit: Option<i64>, cursor: Option<String>) -> Self {
-        Self { limit, cursor }
+        Self { limit, cursor, sort: None }
+    }
+
+    /// Adds the order that the request asks for.
+    #[must_use]
+    pub fn sorted(self, sort: Option<Sort>) -> Self {
+        Self { sort, ..self }
+    }
+
+    /// Returns whether the newest rows come first because the request asks so.
+    pub fn is_newest_first(&self) -> bool {
+        self.sort == Some(Sort::Newest)
     }
 
     /// Returns the validated limit and cursor.
@@ -40,12 +53,32 @@ impl PaginationQuery {
             return Err(Problem::validation(vec![FieldError::new("limit", "range", message)]));
         }
         let Some(word) = &self.cursor else { return Ok((limit, None)) };
-        let cursor = Cursor::parse(word).ok_or_else(|| {
-            let message = "cursor must be the `nextCursor` of an earlier response";
-            Problem::validation(vec![FieldError::new("cursor", "cursor", message)])
-        })?;
-        Ok((limit, Some(cursor)))
+        let wrong = |message| Problem::validation(vec![FieldError::new("cursor", "cursor", message)]);
+        let (cursor, order) = Cursor::parse(word)
+            .ok_or_else(|| wrong("cursor must be the `nextCursor` of an earlier response"))?;
+        match (order, order_of(self.is_newest_first())) {
+            (CursorOrder::NewestFirst, CursorOrder::Usual) => {
+                Err(wrong("cursor is of a list with sort=newest; send sort=newest with it"))
+            }
+            (CursorOrder::Usual, CursorOrder::NewestFirst) => {
+                Err(wrong("cursor is of a list without sort=newest; leave out sort, or begin without cursor"))
+            }
+            _ => Ok((limit, Some(cursor))),
+        }
     }
+}
+
+/// The order of a list, by the creation of its rows. Lists that take this parameter begin with the oldest by default.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+#[schemars(inline)]
+pub enum Sort {
+    Oldest,
+    Newest,
+}
+
+fn order_of(newest_first: bool) -> CursorOrder {
+    if newest_first { CursorOrder::NewestFirst } else { CursorOrder::Usual }
 }
 
 /// Pagination of a list response, beside the rows.
@@ -122,16 +155,22 @@ macro_rules! list_query {
 }
 
 impl PageInfo {
-    /// Returns the pagination of a page with these rows.
+    /// Returns the pagination of a page with these rows, of a list that takes no `sort`.
     pub fn of<R: Listed>(rows: &[R], has_more: bool) -> Self {
-        Self { next_cursor: rows.last().filter(|_| has_more).map(|row| row.cursor().encode()), has_more }
+        Self::sorted(rows, has_more, false)
+    }
+
+    /// As [`Self::of`], of a list that takes `sort`: its cursor carries the order.
+    pub fn sorted<R: Listed>(rows: &[R], has_more: bool, newest_first: bool) -> Self {
+        let last = rows.last().filter(|_| has_more);
+        Self { next_cursor: last.map(|row| row.cursor().encode(order_of(newest_first))), has_more }
     }
 
     /// Truncates `rows`, which were queried with one more than `limit`, and returns the pagination.
-    pub fn truncate<R: Listed>(rows: &mut Vec<R>, limit: i64) -> Self {
+    pub fn truncate<R: Listed>(rows: &mut Vec<R>, limit: i64, newest_first: bool) -> Self {
         let limit = usize::try_from(limit).unwrap_or_default();
         let has_more = rows.len() > limit;
         rows.truncate(limit);
-        Self::of(rows, has_more)
+        Self::sorted(rows, has_more, newest_first)
     }
 }

@@ -5,7 +5,7 @@ use aide::generate::GenContext;
 use aide::openapi::{MediaType, Operation, Response as ResponseDoc, SchemaObject};
 use axum::response::{IntoResponse, Response};
 use domain::{FIELD_ERRORS_MAX, FieldError, Transient};
-use http::StatusCode;
+use http::{HeaderValue, StatusCode, header};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -66,13 +66,41 @@ pub struct Problem {
     detail: String,
     extra: Map<String, Value>,
     retry_after_seconds: Option<u64>,
+    /// Not stored: a repeated request is authenticated anew.
+    #[serde(skip)]
+    challenge: Option<Challenge>,
+}
+
+/// The value of `WWW-Authenticate` (RFC 6750, 3).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Challenge {
+    /// The request has no API key.
+    Bearer,
+    /// The request has an API key that is not valid.
+    InvalidToken,
+}
+
+impl Challenge {
+    fn value(self) -> HeaderValue {
+        HeaderValue::from_static(match self {
+            Self::Bearer => "Bearer realm=\"api\"",
+            Self::InvalidToken => "Bearer realm=\"api\", error=\"invalid_token\"",
+        })
+    }
 }
 
 impl Problem {
     /// Creates a problem; `detail` says what is wrong, where, and what would be right.
     pub fn new(code: Code, detail: impl Into<String>) -> Self {
         let detail = detail.into();
-        Self { code, status_override: None, detail, extra: Map::new(), retry_after_seconds: None }
+        Self {
+            code,
+            status_override: None,
+            detail,
+            extra: Map::new(),
+            retry_after_seconds: None,
+            challenge: None,
+        }
     }
 
     /// Some fields are invalid. The body lists the first [`FIELD_ERRORS_MAX`].
@@ -84,6 +112,13 @@ impl Problem {
         };
         errors.truncate(FIELD_ERRORS_MAX);
         Self::new(Code::ValidationFailed, detail).with("fieldErrors", json!(errors))
+    }
+
+    /// The body is not JSON; `detail` says where and why.
+    pub fn malformed_json(detail: impl Into<String>) -> Self {
+        let detail = detail.into();
+        let error = FieldError::new("body", "json", &detail);
+        Self::new(Code::MalformedJson, detail).with("fieldErrors", json!([error]))
     }
 
     /// The resource does not exist, or belongs to another account; the response is the same.
@@ -128,10 +163,20 @@ impl Problem {
         self.with("hint", json!(hint))
     }
 
-    /// Adds a `Retry-After` header.
+    /// Adds a `Retry-After` header, and the time to the detail if a rate limit is the reason.
     #[must_use]
     pub fn retry_after(mut self, seconds: u64) -> Self {
         self.retry_after_seconds = Some(seconds);
+        if self.code == Code::RateLimited {
+            self.detail = format!("{}; try again in {}", self.detail, spoken(seconds));
+        }
+        self
+    }
+
+    /// Adds a `WWW-Authenticate` header: how this address wants to be called.
+    #[must_use]
+    pub fn challenge(mut self, challenge: Challenge) -> Self {
+        self.challenge = Some(challenge);
         self
     }
 
@@ -175,6 +220,9 @@ impl Problem {
         });
         if let Value::Object(members) = &mut body {
             members.extend(self.extra.clone());
+            if let Some(seconds) = self.retry_after_seconds {
+                members.insert("retryAfterSeconds".to_owned(), seconds.into());
+            }
             members.extend(extra.into_iter().map(|(name, value)| (name.to_owned(), value)));
         }
         let headers = [("content-type", "application/problem+json")];
@@ -182,8 +230,21 @@ impl Problem {
         if let Some(seconds) = self.retry_after_seconds {
             response.headers_mut().insert("retry-after", seconds.into());
         }
+        if let Some(challenge) = self.challenge {
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge.value());
+        }
         response
     }
+}
+
+/// Returns a time in words, rounded up: `1 second`, `12 minutes`, `3 hours`.
+fn spoken(seconds: u64) -> String {
+    let (count, unit) = match seconds {
+        0..120 => (seconds.max(1), "second"),
+        120..7_200 => (seconds.div_ceil(60), "minute"),
+        _ => (seconds.div_ceil(3_600), "hour"),
+    };
+    format!("{count} {unit}{}", if count == 1 { "" } else { "s" })
 }
 
 impl<E: Transient> From<E> for Problem {
@@ -247,6 +308,8 @@ struct ProblemBody {
     request_id: String,
     /// How to resolve the problem.
     hint: Option<String>,
+    /// After how many seconds the request may succeed, also in the `Retry-After` header.
+    retry_after_seconds: Option<u64>,
     /// The invalid fields, at most 50 of them.
     field_errors: Option<Vec<FieldError>>,
     /// Id of the page that already has the slug.
@@ -285,6 +348,24 @@ mod tests {
         let shown = problem.extra["fieldErrors"].as_array().unwrap();
         assert_eq!((shown.len(), &shown[49]["field"]), (50, &json!("fields[49]")));
         assert_eq!(problem.detail, "field 0 is wrong (and 999 more; see fieldErrors)");
+    }
+
+    #[test]
+    fn a_rate_limit_says_when_to_try_again() {
+        for (seconds, wait) in [
+            (0, "1 second"),
+            (1, "1 second"),
+            (119, "119 seconds"),
+            (120, "2 minutes"),
+            (3_601, "61 minutes"),
+            (7_200, "2 hours"),
+            (86_399, "24 hours"),
+        ] {
+            let problem = Problem::new(Code::RateLimited, "too many calls").retry_after(seconds);
+            assert_eq!(problem.detail, format!("too many calls; try again in {wait}"));
+        }
+        let busy = Problem::new(Code::Unavailable, "busy").retry_after(5);
+        assert_eq!(busy.detail, "busy");
     }
 
     #[test]

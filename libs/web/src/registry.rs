@@ -26,6 +26,10 @@ pub struct Resource<S> {
     extensions: Vec<Route>,
 }
 
+/// Extension of a response that must not be compressed: its length would tell about a secret in it.
+#[derive(Debug, Clone, Copy)]
+pub struct Uncompressed;
+
 /// A method in lower case, and a path.
 type Route = (&'static str, String);
 
@@ -79,6 +83,17 @@ impl<S: Clone + Send + Sync + 'static> Resource<S> {
     pub fn deprecated(mut self, successor: &'static str) -> Self {
         self.router = self.router.layer(map_response(async move |response| announce(response, successor)));
         self.deprecated.append(&mut self.routes);
+        self
+    }
+
+    /// Keeps the responses of the endpoints so far from being compressed: they hold a secret, such as a URL that works without
+    /// a key.
+    #[must_use]
+    pub fn uncompressed(mut self) -> Self {
+        self.router = self.router.layer(map_response(async |mut response: Response| {
+            response.extensions_mut().insert(Uncompressed);
+            response
+        }));
         self
     }
 

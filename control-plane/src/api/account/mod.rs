@@ -1,5 +1,6 @@
 //! The account: plan, limits, usage and settings.
 
+mod claim_link;
 mod plans;
 
 use axum::extract::State;
@@ -19,6 +20,12 @@ use crate::call::{Call, scope, usage_of};
 
 pub(super) fn resource() -> web::Resource<App> {
     web::Resource::new("account")
+        .post(
+            "/api/account/claim-link",
+            claim_link::claim_link,
+            "Replace the claim link of a trial, with the trial's own key; the old link stops working",
+        )
+        .extension()
         .get("/api/account", read, "Get the account's plan, limits and address")
         .put("/api/account", update, "Update the account's settings")
         .get("/api/account/usage", usage, "Get usage and limits")
@@ -109,7 +116,8 @@ async fn update(
     let account = account.ok_or_else(|| Problem::not_found("account"))?;
     app.commit(tx, vec![]).await?;
     app.credentials.invalidate_account(call.account_id);
-    Ok(call.reply(view(&app, &account)))
+    let view = view(&app, &account);
+    Ok(call.with_account(account).reply(view))
 }
 
 async fn usage(call: Call<scope::AccountRead>, State(app): State<App>) -> Result<Reply<UsageView>, Problem> {

@@ -98,8 +98,10 @@ pub(super) async fn upgrade(
     let mut tx = store::begin(&app.db).await?;
     store::accounts::update_plan(&mut tx, call.account_id, requested_plan).await?;
     let changes = store::accounts::list_cached_items(&mut tx, call.account_id).await?;
+    let account = store::accounts::find_account(&mut tx, call.account_id).await?;
+    let account = account.ok_or_else(|| Problem::not_found("account"))?;
     app.commit(tx, changes).await?;
     app.credentials.invalidate_account(call.account_id);
     let done = UpgradeResponse { plan: requested_plan, requested_plan, status: "active", steps: vec![] };
-    Ok(DoneOrAccepted::Done(call.reply(done)))
+    Ok(DoneOrAccepted::Done(call.with_account(account).reply(done)))
 }

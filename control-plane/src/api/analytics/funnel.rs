@@ -52,7 +52,9 @@ struct FunnelStep {
 pub(super) struct FunnelView {
     /// The steps with their counts, in the requested order.
     steps: Vec<FunnelStepResult>,
-    /// Percentage of the visits in the first step that reached the last step.
+    /// Percentage of the visits in the first step that reached the last step. Without such visits it and the rates of the steps
+    /// are 0 and not null, as the counts beside them are: these are numbers in every response. Means are null instead, as no
+    /// number is the mean of nothing.
     overall_rate: f64,
 }
 

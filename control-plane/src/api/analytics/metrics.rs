@@ -43,7 +43,8 @@ pub(super) struct MetricQuery {
     #[schemars(extend("enum" = Dimension::ALL.map(Dimension::as_str)))]
     breakdown_by: Option<String>,
     /// A JSON object of dimensions and exact values; an event must match all of them. Names as in `breakdownBy`;
-    /// `(none)` or an empty string matches a missing value. `filters.utm_source=…` is another way to write the same.
+    /// `(none)` or an empty string matches a missing value. `filters.utm_source=…` and
+    /// `filters[utm_source]=…` are other ways to write the same.
     #[schemars(extend("examples" = [r#"{"utm_source":"newsletter"}"#]))]
     filters: Option<String>,
     /// Adds `comparison` with the same number of days immediately before. Future days are left out of both periods.

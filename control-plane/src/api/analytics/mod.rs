@@ -18,7 +18,7 @@ use serde_json::json;
 use store::sites::NewSite;
 use store::usage::{self, Counter};
 use uuid::Uuid;
-use web::{Code, Created, Json, PageInfo, Path, Problem, Query, Reply};
+use web::{Code, Created, Json, PageInfo, Path, Problem, Query, Reply, Sort};
 
 use self::funnel::funnel;
 use self::metrics::query;
@@ -64,11 +64,17 @@ struct CreateAnalyticsSiteRequest {
     subdomain_id: Option<Uuid>,
     /// Folder to create the site in.
     folder_id: Option<Uuid>,
+    /// Whether the part of an address after `#` distinguishes pages, as in `/#/users`; default false. Applies to the pages
+    /// hosted here; pages elsewhere have it in their tag, as `data-hash`.
+    #[serde(default)]
+    hash_routing: bool,
 }
 
 web::list_query!(AnalyticsSitesQuery {
     /// Only sites in this folder.
     folder_id: Option<Uuid>,
+    /// Order by creation; default `oldest`.
+    sort: Option<Sort>,
 });
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -105,13 +111,14 @@ async fn create(
         id: app.rng.uuid_v7(call.now),
         site_token: sites::token(&app.rng.bytes()),
         name: request.name.trim().to_owned(),
-        domain: request.domain,
+        domain: request.domain.as_deref().map(sites::normal_domain),
         subdomain_id: request.subdomain_id,
         folder_id,
+        hash_routing: request.hash_routing,
         created_at: call.now,
     };
     if !usage::reserve(&mut tx, call.account_id, Counter::Projects, limit).await? {
-        return Err(call.quota_exceeded("projects", limit));
+        return Err(call.count_exceeded(&mut tx, Counter::Projects).await);
     }
     if !store::sites::insert_site(&mut tx, call.account_id, &new).await? {
         return Err(Problem::new(Code::Conflict, "this subdomain already has an analytics site"));
@@ -121,8 +128,7 @@ async fn create(
     app.commit(tx, vec![change]).await?;
 
     let query = json!({"siteId": site.id, "metric": Metric::PageViews.as_str(), "period": "today"});
-    let response =
-        AnalyticsSiteTagResponse { script_tag: script_tag(&app, &site.site_token), site: site.into() };
+    let response = AnalyticsSiteTagResponse { script_tag: script_tag(&app, &site), site: site.into() };
     Ok(call.created(response).next("ask", "analytics.query", query, "See how many pages were viewed today"))
 }
 
@@ -132,11 +138,17 @@ async fn list(
     Query(query): Query<AnalyticsSitesQuery>,
 ) -> Result<Reply<AnalyticsSiteListResponse>, Problem> {
     let mut conn = store::acquire(&app.db).await?;
-    let filter =
-        call.list_filter_in(&mut conn, Resource::Analytics, &query.pagination(), query.folder_id).await?;
+    let filter = call
+        .list_filter_in(
+            &mut conn,
+            Resource::Analytics,
+            &query.pagination().sorted(query.sort),
+            query.folder_id,
+        )
+        .await?;
     let mut rows = store::sites::list_sites(&mut conn, call.account_id, &filter).await?;
     drop(conn);
-    let page = PageInfo::truncate(&mut rows, filter.limit);
+    let page = PageInfo::truncate(&mut rows, filter.limit, filter.newest_first);
     let sites = with_event_counts(&app, &call, rows).await;
     Ok(call.reply(AnalyticsSiteListResponse { sites, page }).paginated())
 }

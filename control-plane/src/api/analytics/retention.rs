@@ -1,4 +1,5 @@
-//! Retention: how many visitors came back.
+//! Retention: how many visitors came back. The collector fixes the day of each event in the time zone that the site has
+//! at the time, because the ids of visitors are destroyed by those days.
 
 use axum::extract::State;
 use chrono::NaiveDate;
@@ -27,7 +28,8 @@ pub(super) struct QueryRetentionRequest {
     /// The event that counts as a return; default `page_view`.
     #[schemars(length(min = 1, max = 64))]
     return_event: Option<String>,
-    /// The days that cohorts are formed from: whole days in the site's time zone; default `7d`.
+    /// The days that cohorts are formed from: whole days in the site's time zone; default `7d`. Retention counts UTC days
+    /// until the site gets another time zone, and keeps those days after it changes.
     #[schemars(extend("enum" = Period::ALL.map(Period::as_str)))]
     period: Option<String>,
     /// First day of a `custom` period.

@@ -31,11 +31,15 @@ pub(super) struct UpdateAnalyticsSiteRequest {
     #[schemars(with = "Option<String>", length(max = 253), extend("format" = "idn-hostname"))]
     domain: Option<Option<String>>,
     /// IANA name of the time zone in which the site's days start, such as `Europe/Berlin`; initially `UTC`. All later
-    /// responses use it, including those about past days.
+    /// responses use it, including those about past days. Only retention keeps past days as they were counted: UTC days
+    /// until another zone was set.
     #[schemars(extend("examples" = ["Europe/Berlin"]))]
     timezone: Option<String>,
     /// Whether to ignore visitors if their browser asks not to be tracked (`DNT`, `Sec-GPC`); initially true.
     honour_dnt: Option<bool>,
+    /// Whether the part of an address after `#` distinguishes pages, as in `/#/users`; initially false. Applies to the
+    /// pages hosted here; pages elsewhere have it in their tag, as `data-hash`.
+    hash_routing: Option<bool>,
     /// How long a returning visitor can be recognized, for retention only; initially `month`. A shorter lifetime
     /// protects visitors more and hides returns over longer periods.
     visitor_id_lifetime: Option<Lifetime>,
@@ -55,9 +59,10 @@ pub(super) async fn update(
     }
     let change = SiteChange {
         name: request.name.map(|name| name.trim().to_owned()),
-        domain: request.domain,
+        domain: request.domain.map(|domain| domain.as_deref().map(sites::normal_domain)),
         timezone: request.timezone,
         honour_dnt: request.honour_dnt,
+        hash_routing: request.hash_routing,
         visitor_id_lifetime: request.visitor_id_lifetime.map(Lifetime::as_str),
     };
     let mut tx = store::begin(&app.db).await?;

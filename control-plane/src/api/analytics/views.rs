@@ -37,6 +37,8 @@ pub(super) struct AnalyticsSiteView {
     timezone: String,
     /// Whether to ignore visitors if their browser asks not to be tracked (`DNT`, `Sec-GPC`).
     honour_dnt: bool,
+    /// Whether the part of an address after `#` distinguishes pages.
+    hash_routing: bool,
     /// How long a returning visitor can be recognized, for retention only: `day`, `week`, `month` or `quarter`.
     visitor_id_lifetime: Lifetime,
     created_at: DateTime<Utc>,
@@ -73,6 +75,7 @@ impl From<Site> for AnalyticsSiteView {
             folder_id: site.folder_id,
             timezone: site.timezone,
             honour_dnt: site.honour_dnt,
+            hash_routing: site.hash_routing,
             visitor_id_lifetime: Lifetime::parse(&site.visitor_id_lifetime).unwrap_or_default(),
             created_at: site.created_at,
         }
@@ -178,6 +181,8 @@ pub(super) async fn with_event_counts<S>(
 }
 
 /// The HTML tag that makes a page report its visits.
-pub(super) fn script_tag(app: &App, site_token: &str) -> String {
-    format!(r#"<script defer src="{}/script.js" data-site="{site_token}"></script>"#, app.addresses.base())
+pub(super) fn script_tag(app: &App, site: &Site) -> String {
+    let (base, token) = (app.addresses.base(), &site.site_token);
+    let hash = if site.hash_routing { " data-hash" } else { "" };
+    format!(r#"<script defer src="{base}/script.js" data-site="{token}"{hash}></script>"#)
 }

@@ -40,7 +40,7 @@ pub(super) async fn create(
     let folder_id = call.new_resource_folder(&mut tx, Resource::Automations, request.folder_id).await?;
     check_resources(&call, &mut tx, &checked.definition).await?;
     if !usage::reserve(&mut tx, call.account_id, Counter::Projects, limit).await? {
-        return Err(call.quota_exceeded("projects", limit));
+        return Err(call.count_exceeded(&mut tx, Counter::Projects).await);
     }
     let zone = timezone(&call, &mut tx).await?;
     let next_fire_at = checked.next_fire_at(&zone, call.now).filter(|_| is_enabled);

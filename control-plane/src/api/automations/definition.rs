@@ -6,8 +6,8 @@ use automation::check::check;
 use automation::definition::{AutomationDefinition, Trigger};
 use automation::schedule::{Schedule, parse_zone};
 use chrono::{DateTime, Utc};
-use domain::FieldError;
 use domain::plans::Limits;
+use domain::{FieldError, units};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 use web::{Code, Problem};
@@ -118,18 +118,15 @@ pub(super) fn check_env(env: &Env) -> Vec<FieldError> {
     for (name, value) in env {
         let name: String = name.chars().take(64).collect();
         if value.len() > ENV_VALUE_BYTES_MAX {
-            let message = format!(
-                "env.{name} may have at most {} KB, this has {} bytes",
-                ENV_VALUE_BYTES_MAX >> 10,
-                value.len()
-            );
+            let [max, size] = units::sizes(ENV_VALUE_BYTES_MAX as u64, value.len() as u64);
+            let message = format!("env.{name} may have at most {max}, this has {size}");
             errors.push(FieldError::new(format!("env.{name}"), "too_long", message));
         }
     }
     let bytes: usize = env.iter().map(|(name, value)| name.len() + value.len()).sum();
     if bytes > ENV_BYTES_MAX {
-        let message =
-            format!("env may have at most {} KB in all, this has {bytes} bytes", ENV_BYTES_MAX >> 10);
+        let [max, size] = units::sizes(ENV_BYTES_MAX as u64, bytes as u64);
+        let message = format!("env may have at most {max} in all, this has {size}");
         errors.push(FieldError::new("env", "too_large", message));
     }
     errors

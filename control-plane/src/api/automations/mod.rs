@@ -20,7 +20,7 @@ use domain::scopes::Resource;
 use store::automations::{LockedRuns, begin_deletion, delete_automation, delete_automation_runs};
 use store::usage::{self, Counter};
 use uuid::Uuid;
-use web::{Deletion, Path, Problem, Query, Reply};
+use web::{Deletion, Path, Problem, Query, Reply, Sort};
 
 use self::create::create;
 use self::logs::logs;
@@ -67,6 +67,8 @@ const RUNS_OF_BATCH: i64 = 1_000;
 web::list_query!(AutomationsQuery {
     /// Only automations in this folder.
     folder_id: Option<Uuid>,
+    /// Order by creation; default `oldest`.
+    sort: Option<Sort>,
 });
 
 web::list_response!(AutomationListResponse { automations: AutomationView });
@@ -77,11 +79,17 @@ async fn list(
     Query(query): Query<AutomationsQuery>,
 ) -> Result<Reply<AutomationListResponse>, Problem> {
     let mut conn = store::acquire(&app.db).await?;
-    let filter =
-        call.list_filter_in(&mut conn, Resource::Automations, &query.pagination(), query.folder_id).await?;
+    let filter = call
+        .list_filter_in(
+            &mut conn,
+            Resource::Automations,
+            &query.pagination().sorted(query.sort),
+            query.folder_id,
+        )
+        .await?;
     let mut found = store::automations::list_automations(&mut conn, call.account_id, &filter).await?;
     hide_last_errors(&call, &mut conn, &mut found.rows).await?;
-    Ok(call.list_page(found, |row| view(&app, row, None)))
+    Ok(call.sorted_page(found, &filter, |row| view(&app, row, None)))
 }
 
 async fn read(

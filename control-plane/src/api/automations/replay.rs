@@ -13,6 +13,7 @@ use store::automations::{
     InsertedRun, NewRun, OverLimit, copy_steps, find_incomplete_step, insert_runs, lock_replayed_run,
     set_source_hashes,
 };
+use store::monthly_usage::find_monthly_usage;
 use uuid::Uuid;
 use web::{Code, OptionalJson, Path, Problem, Reply};
 
@@ -103,7 +104,10 @@ pub(super) async fn replay(
     let inserted = insert_runs(&mut tx, call.account_id, call.now, limit, OverLimit::Refuse, &[new]).await?;
     match inserted.first() {
         Some(InsertedRun::Queued) => {}
-        Some(InsertedRun::OverLimit) => return Err(call.quota_exceeded("automation runs a month", limit)),
+        Some(InsertedRun::OverLimit) => {
+            let used = find_monthly_usage(&mut tx, call.account_id, call.now).await?.automation_runs;
+            return Err(call.quota_exceeded("automation runs a month", limit, used, 1));
+        }
         Some(InsertedRun::Absent) | None => return Err(Problem::not_found("automation")),
     }
     if !sources.is_empty() {

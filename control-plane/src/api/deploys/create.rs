@@ -6,6 +6,7 @@ use domain::FieldError;
 use domain::plans::UNLIMITED;
 use domain::scopes::Resource;
 use domain::static_sites::limits::ZIP_BYTES_MAX;
+use domain::units;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
@@ -24,6 +25,8 @@ use crate::uploads::UploadHeaders;
 pub(super) const MAX_BODY_BYTES: usize = 8 << 20;
 const CONTENT_TYPE: &str = "application/zip";
 
+/// An account may have 20 deploys that wait for their zip or for processing, unless the operator has set another limit; with
+/// more the answer is 409. One that is never processed is deleted after some days.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct CreateDeployRequest {
@@ -66,7 +69,8 @@ pub(super) async fn create(
     let (CreateDeployRequest { size_bytes, files }, _share) = body.read(&app, call.account_id).await?;
     let min_bytes = if files.is_some() { 0 } else { 1 };
     if !(min_bytes..=ZIP_BYTES_MAX).contains(&size_bytes) {
-        let rule = format!("sizeBytes must be {min_bytes} to {ZIP_BYTES_MAX}");
+        let max = units::size(ZIP_BYTES_MAX.unsigned_abs());
+        let rule = format!("sizeBytes must be {min_bytes} to {ZIP_BYTES_MAX}, which is {max}");
         return Err(Problem::validation(vec![FieldError::new("sizeBytes", "range", rule)]));
     }
     let manifest = files.map(|files| files.read(&call)).transpose()?;
@@ -87,7 +91,8 @@ pub(super) async fn create(
         return Ok(CreatedOrChanged::Changed(call.reply(asked)));
     }
     if store::deploys::count_open(&mut tx, call.account_id).await? >= app.deploys.max_open {
-        let detail = format!("this account has {} unprocessed deploys", app.deploys.max_open);
+        let open = units::counted(app.deploys.max_open, "unprocessed deploys");
+        let detail = format!("this account has {open}, as many as are allowed");
         return Err(
             Problem::new(Code::Conflict, detail).hint("process one of them, or wait until they expire")
         );

@@ -34,7 +34,7 @@ pub(super) async fn list(
     let rows =
         store::deploys::list_deploys(&mut conn, call.account_id, &filter, unprocessed_by(&call)).await?;
     let (now, shows_previews) = (call.now, shows_previews(&call));
-    Ok(call.list(rows, filter.limit, |deploy| ListedDeploy {
+    Ok(call.list(rows, &filter, |deploy| ListedDeploy {
         deploy_id: deploy.id,
         state: DeployState::new(&app, deploy, now, shows_previews),
     }))

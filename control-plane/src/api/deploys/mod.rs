@@ -15,6 +15,8 @@ pub(super) fn resource() -> web::Resource<App> {
     web::Resource::new("deploys")
         .get("/api/deploy", list::list, "List deploys, newest first")
         .get("/api/deploy/{id}", read::read, "Get a deploy's state and progress")
+        // The URL of a preview opens it without a key.
+        .uncompressed()
         .delete("/api/deploy/{id}", delete::delete, "Delete a preview or an unprocessed deploy")
         .post("/api/deploy/{id}/publish", publish::publish, "Make a preview live")
         .post("/api/deploy/{id}/rollback", rollback::rollback, "Roll a site back to before its latest deploy")

@@ -14,7 +14,7 @@ use serde_json::json;
 use store::domains::{Domain, DomainChange, NewDomain};
 use store::usage::{self, Counter};
 use uuid::Uuid;
-use web::{Code, Created, Deletion, Json, PaginationQuery, Path, Problem, Query, Reply};
+use web::{Code, Created, Deletion, Json, Path, Problem, Query, Reply, Sort};
 
 use self::checks::{check, read};
 use self::settings::{check_hsts, check_redirect};
@@ -68,17 +68,22 @@ struct UpdateDomainRequest {
 
 web::list_response!(DomainListResponse { domains: DomainView });
 
+web::list_query!(DomainsQuery {
+    /// Order by creation; default `oldest`.
+    sort: Option<Sort>,
+});
+
 async fn list(
     call: Call<scope::DomainsRead>,
     State(app): State<App>,
-    Query(pagination): Query<PaginationQuery>,
+    Query(query): Query<DomainsQuery>,
 ) -> Result<Reply<DomainListResponse>, Problem> {
     call.check_whole_account(Resource::Domains)?;
-    let filter = call.list_filter(Resource::Domains, &pagination)?;
+    let filter = call.list_filter(Resource::Domains, &query.pagination().sorted(query.sort))?;
     let mut conn = store::acquire(&app.db).await?;
     let rows = store::domains::list_domains(&mut conn, call.account_id, &filter).await?;
     let now = call.now;
-    Ok(call.list(rows, filter.limit, |row| view(&app, row, now)))
+    Ok(call.list(rows, &filter, |row| view(&app, row, now)))
 }
 
 async fn create(
@@ -113,7 +118,7 @@ async fn create(
         return Err(Problem::new(Code::Conflict, detail).hint("find it with GET /api/account/domains"));
     }
     if !usage::reserve(&mut tx, call.account_id, Counter::Domains, limit).await? {
-        return Err(call.quota_exceeded("custom domains", limit));
+        return Err(call.count_exceeded(&mut tx, Counter::Domains).await);
     }
     let created = view(&app, find(&call, &mut tx, id).await?, call.now);
     app.commit(tx, vec![]).await?;

@@ -5,8 +5,9 @@ use domain::scopes::Resource;
 use domain::{FieldError, folders};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use uuid::Uuid;
-use web::{Json, Path, Problem, Reply};
+use web::{JsonOfItems, Path, Problem, Reply, read_item, shown_id};
 
 use crate::App;
 use crate::call::{Call, scope};
@@ -14,13 +15,13 @@ use crate::call::{Call, scope};
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct MoveResourcesRequest {
-    /// At most 200 resources.
-    #[schemars(length(min = 1, max = folders::MOVES_MAX))]
-    resources: Vec<ResourceRef>,
+    /// At most 200 resources. An invalid one fails by itself.
+    #[schemars(with = "Vec<ResourceRef>", length(min = 1, max = folders::MOVES_MAX))]
+    resources: Vec<Value>,
 }
 
 /// A resource by type and id.
-#[derive(Debug, Clone, Deserialize, Serialize, JsonSchema)]
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct ResourceRef {
     /// `form`, `page`, `analytics` or `automation`.
@@ -44,8 +45,10 @@ pub(super) struct ResourceMovesResponse {
 struct ResourceMoveResult {
     /// Position in the request, from 0.
     index: usize,
-    #[serde(flatten)]
-    resource: ResourceRef,
+    /// Type of the resource, as it was sent; empty if it was not.
+    r#type: String,
+    /// Id of the resource, as it was sent; empty if it was not.
+    id: String,
     /// `moved` or `error`.
     status: &'static str,
     /// Why it was not moved; absent if it was.
@@ -57,7 +60,7 @@ pub(super) async fn organize(
     call: Call<scope::FoldersUpdate>,
     State(app): State<App>,
     Path(id): Path<Uuid>,
-    Json(request): Json<MoveResourcesRequest>,
+    JsonOfItems(request): JsonOfItems<MoveResourcesRequest>,
 ) -> Result<Reply<ResourceMovesResponse>, Problem> {
     move_all(call, app, id, request, Direction::Into).await
 }
@@ -66,9 +69,29 @@ pub(super) async fn ungroup(
     call: Call<scope::FoldersUpdate>,
     State(app): State<App>,
     Path(id): Path<Uuid>,
-    Json(request): Json<MoveResourcesRequest>,
+    JsonOfItems(request): JsonOfItems<MoveResourcesRequest>,
 ) -> Result<Reply<ResourceMovesResponse>, Problem> {
     move_all(call, app, id, request, Direction::OutOf).await
+}
+
+/// A requested resource, or why it is none.
+struct Item {
+    index: usize,
+    r#type: String,
+    id: String,
+    resource: Result<(Resource, Uuid), Problem>,
+}
+
+impl Item {
+    fn read((index, item): (usize, Value)) -> Self {
+        let [r#type, id] = ["type", "id"].map(|name| item.get(name).map(shown_id).unwrap_or_default());
+        let resource = read_item::<ResourceRef>(item).and_then(|ResourceRef { r#type, id }| {
+            let message = "type must be one of form, page, analytics, automation";
+            let unknown = || Problem::validation(vec![FieldError::new("type", "unknown_type", message)]);
+            Ok((folders::kind(&r#type).ok_or_else(unknown)?, id))
+        });
+        Self { index, r#type, id, resource }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,14 +107,7 @@ async fn move_all(
     request: MoveResourcesRequest,
     direction: Direction,
 ) -> Result<Reply<ResourceMovesResponse>, Problem> {
-    let mut errors = folders::check_moves(request.resources.len());
-    for (at, resource) in request.resources.iter().enumerate() {
-        if folders::kind(&resource.r#type).is_none() {
-            let field = format!("resources[{at}].type");
-            let message = format!("{field} must be form, page, analytics or automation");
-            errors.push(FieldError::new(field, "unknown_type", message));
-        }
-    }
+    let errors = folders::check_moves(request.resources.len());
     if !errors.is_empty() {
         return Err(Problem::validation(errors));
     }
@@ -101,14 +117,17 @@ async fn move_all(
         // A resource outside every folder is not accessible to a key restricted to a folder.
         call.check_whole_account(Resource::Folders)?;
     }
-    let mut results = Vec::new();
-    let mut resources: Vec<(usize, ResourceRef)> = request.resources.into_iter().enumerate().collect();
+    let mut items: Vec<Item> = request.resources.into_iter().enumerate().map(Item::read).collect();
     // Locks rows in one order, so that concurrent calls can't deadlock.
-    resources.sort_by_key(|(_, resource)| resource.id);
-    for (index, resource) in resources {
-        let error = move_one(&call, &mut tx, folder_id, &resource, direction).await?;
+    items.sort_by_key(|item| item.resource.as_ref().ok().map(|(_, id)| *id));
+    let mut results = Vec::new();
+    for Item { index, r#type, id, resource } in items {
+        let error = match resource {
+            Ok(resource) => move_one(&call, &mut tx, folder_id, resource, direction).await?,
+            Err(problem) => Some(problem.detail().to_owned()),
+        };
         let status = if error.is_none() { "moved" } else { "error" };
-        results.push(ResourceMoveResult { index, resource, status, error });
+        results.push(ResourceMoveResult { index, r#type, id, status, error });
     }
     app.commit(tx, vec![]).await?;
     results.sort_by_key(|result| result.index);
@@ -121,18 +140,17 @@ async fn move_one(
     call: &Call<scope::FoldersUpdate>,
     conn: &mut store::Conn,
     folder_id: Uuid,
-    resource: &ResourceRef,
+    (kind, id): (Resource, Uuid),
     direction: Direction,
 ) -> Result<Option<String>, Problem> {
-    let Some(kind) = folders::kind(&resource.r#type) else { return Ok(Some("unknown type".to_owned())) };
-    if let Err(problem) = call.check_id(conn, kind, resource.id).await {
+    if let Err(problem) = call.check_id(conn, kind, id).await {
         return if problem.is_client_error() { Ok(Some(problem.detail().to_owned())) } else { Err(problem) };
     }
     let (from, to) = match direction {
         Direction::Into => (None, Some(folder_id)),
         Direction::OutOf => (Some(folder_id), None),
     };
-    let moved = store::resources::update_folder(conn, call.account_id, kind, resource.id, from, to).await?;
+    let moved = store::resources::update_folder(conn, call.account_id, kind, id, from, to).await?;
     Ok((!moved).then(|| "the resource is not in this folder".to_owned()))
 }
 

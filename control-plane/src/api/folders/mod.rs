@@ -12,9 +12,10 @@ use serde_json::json;
 use store::folders::{Folder, FolderChange};
 use store::resources::FolderItem;
 use uuid::Uuid;
-use web::{Created, Deletion, Json, PaginationQuery, Path, Problem, Query, Reply};
+use web::{Created, Deletion, Json, Path, Problem, Query, Reply, Sort};
 
 use crate::App;
+use crate::api::keys;
 use crate::call::{Call, scope};
 
 /// Most resources listed with a folder.
@@ -146,15 +147,20 @@ async fn create(
     ))
 }
 
+web::list_query!(FoldersQuery {
+    /// Order by creation; default `oldest`.
+    sort: Option<Sort>,
+});
+
 async fn list(
     call: Call<scope::FoldersRead>,
     State(app): State<App>,
-    Query(pagination): Query<PaginationQuery>,
+    Query(query): Query<FoldersQuery>,
 ) -> Result<Reply<FolderListResponse>, Problem> {
-    let filter = call.list_filter(Resource::Folders, &pagination)?;
+    let filter = call.list_filter(Resource::Folders, &query.pagination().sorted(query.sort))?;
     let mut conn = store::acquire(&app.db).await?;
     let rows = store::folders::list_folders(&mut conn, call.account_id, &filter, call.restrictions()).await?;
-    Ok(call.list(rows, filter.limit, view))
+    Ok(call.list(rows, &filter, view))
 }
 
 async fn read(
@@ -200,8 +206,8 @@ async fn delete(
     State(app): State<App>,
     Path(id): Path<Uuid>,
 ) -> Result<Reply<Deletion>, Problem> {
-    let mut tx = store::begin(&app.db).await?;
-    store::keys::lock_keys(&mut tx, call.account_id).await?;
+    // The caller's key works until the end, so a trial keeps a key that its deletion does not revoke.
+    let mut tx = keys::begin(&call, &app).await?;
     call.check_id(&mut tx, Resource::Folders, id).await?;
     // As for moving resources out: a resource outside every folder is not accessible to a key restricted to a folder.
     call.check_whole_account(Resource::Folders)?;

@@ -4,7 +4,7 @@ use axum::extract::State;
 use chrono::{DateTime, Utc};
 use contract::Change;
 use domain::fields::{Field, MAX_FIELDS};
-use domain::forms::Settings;
+use domain::forms::{Settings, UnknownFields};
 use domain::scopes::Resource;
 use domain::{FieldError, forms, timestamps, workflows};
 use schemars::JsonSchema;
@@ -15,7 +15,8 @@ use store::usage::{self, Counter};
 use uuid::Uuid;
 use web::{Created, Json, Problem};
 
-use super::views::{FormUrls, SpamGuardInput, addresses};
+use super::views::{AppearanceInput, CreatedForm, SpamGuardInput, addresses};
+use super::{closes_at, mappings};
 use crate::App;
 use crate::call::{Call, scope};
 
@@ -39,9 +40,10 @@ pub(crate) struct CreateFormRequest {
     /// URL to which the browser is redirected after a submission.
     #[schemars(length(max = forms::REDIRECT_URL_CHARS_MAX), extend("format" = "uri"))]
     redirect_url: Option<String>,
-    /// The form closes at this time.
-    #[schemars(regex(pattern = timestamps::PATTERN))]
-    closes_at: Option<DateTime<Utc>>,
+    /// The form closes at this time: an instant such as `2030-01-31T18:00:00Z`, or a time or a day in the time zone of the
+    /// account, `2030-01-31T18:00` or `2030-01-31`, which means the start of the day.
+    #[schemars(regex(pattern = timestamps::PATTERN), extend("format" = "day-or-time"))]
+    closes_at: Option<String>,
     /// Rejects a submission if its answers to all of these fields equal those of an earlier one.
     #[schemars(length(max = forms::UNIQUE_BY_MAX))]
     unique_by: Option<Vec<String>>,
@@ -61,17 +63,21 @@ pub(crate) struct CreateFormRequest {
     auto_entry_page_id: Option<Uuid>,
     /// Spam protection of hosted and embedded forms.
     spam: Option<SpamGuardInput>,
+    /// Logo, colour and corners of hosted and embedded forms.
+    appearance: Option<AppearanceInput>,
     /// Address to e-mail about each submission: the owner's verified address, or, for a claimed account, one that confirms
     /// the link it is sent.
     #[schemars(length(max = 254), extend("format" = "email"))]
     notify_email: Option<String>,
+    /// What to do with answers to fields that the form does not have: `ignore` (default), `store` or `refuse`.
+    unknown_fields: Option<UnknownFields>,
 }
 
 pub(super) async fn create(
     call: Call<scope::FormsCreate>,
     State(app): State<App>,
     Json(request): Json<CreateFormRequest>,
-) -> Result<Created<FormUrls>, Problem> {
+) -> Result<Created<CreatedForm>, Problem> {
     create_form(call, &app, request).await
 }
 
@@ -80,38 +86,51 @@ pub(crate) async fn create_form<S>(
     call: Call<S>,
     app: &App,
     mut request: CreateFormRequest,
-) -> Result<Created<FormUrls>, Problem> {
+) -> Result<Created<CreatedForm>, Problem> {
     let (webhook_ids, folder_id) = (std::mem::take(&mut request.webhook_ids), request.folder_id);
-    let mut new = request.form(app.rng.uuid_v7(call.now), call.now)?;
     let limit = call.limits().projects;
     let mut tx = store::begin(&app.db).await?;
+    let closes_at = closes_at::parse(&mut tx, call.account_id, request.closes_at.as_deref()).await?;
+    let mut new = request.form(app.rng.uuid_v7(call.now), call.now, closes_at)?;
     if let Some(address) = &new.notify_email {
         call.request_recipient(app, &mut tx, address).await?;
     }
     new.folder_id = call.new_resource_folder(&mut tx, Resource::Forms, folder_id).await?;
+    if let Some(asset_id) = new.appearance.logo_asset_id {
+        call.check_logo(&mut tx, asset_id).await?;
+    }
     if let Some(page_id) = new.auto_entry_page_id {
         call.check_entry_page(&mut tx, page_id).await?;
     }
     if !usage::reserve(&mut tx, call.account_id, Counter::Projects, limit).await? {
-        return Err(call.quota_exceeded("projects", limit));
+        return Err(call.count_exceeded(&mut tx, Counter::Projects).await);
     }
     store::forms::insert_form(&mut tx, call.account_id, &new).await?;
     if !webhook_ids.is_empty() {
         call.relink(&mut tx, new.id, &webhook_ids).await?;
     }
+    mappings::check_new(&mut tx, call.account_id, new.id, &webhook_ids).await?;
     app.commit(tx, vec![Change::Form { form_id: new.id }]).await?;
 
     let hook = json!({"url": "https://example.com/hook", "formIds": [new.id]});
     let submissions = json!({"id": new.id});
+    let urls = addresses(app, new.id);
+    let page = json!({"slug": "contact", "title": new.name, "html": urls.embed_code});
     Ok(call
-        .created(addresses(app, new.id))
+        .created(CreatedForm { urls, closes_at: new.closes_at })
+        .next("embed", "pages.create", page, "Show the form in a page, here or anywhere else: embedCode")
         .next("notify", "webhooks.create", hook, "Receive every submission, signed")
         .next("review", "submissions.list", submissions, "Read the submissions"))
 }
 
 impl CreateFormRequest {
     /// The new form, validated.
-    fn form(self, id: Uuid, now: DateTime<Utc>) -> Result<Form, Problem> {
+    fn form(
+        self,
+        id: Uuid,
+        now: DateTime<Utc>,
+        closes_at: Result<Option<DateTime<Utc>>, FieldError>,
+    ) -> Result<Form, Problem> {
         let preset = match &self.workflow_id {
             None => None,
             Some(id) => Some(workflows::find(id).ok_or_else(|| {
@@ -126,18 +145,22 @@ impl CreateFormRequest {
         form.success_message = self.success_message;
         form.submit_label = self.submit_label;
         form.redirect_url = self.redirect_url;
-        form.closes_at = self.closes_at;
+        let unreadable = closes_at.as_ref().err().cloned();
+        form.closes_at = closes_at.unwrap_or_default();
         form.max_submissions = self.max_submissions;
         form.unique_by = self.unique_by;
         form.public_results = self.public_results.unwrap_or_default();
         form.auto_entry_page_id = self.auto_entry_page_id;
         form.spam = self.spam.unwrap_or_default().over(form.spam);
+        form.appearance = self.appearance.unwrap_or_default().over(form.appearance);
         form.notify_email = self.notify_email;
+        form.unknown_fields = self.unknown_fields.unwrap_or_default();
         let mut errors = forms::check(&Settings {
             name: (!missing[0].1).then_some(&form.name),
             fields: (!missing[1].1).then_some(&form.fields),
             ..form.settings()
         });
+        errors.extend(unreadable);
         errors.extend(missing.iter().filter(|(_, missing)| *missing).map(|(field, _)| {
             FieldError::new(*field, "required", format!("{field} is required unless workflowId is given"))
         }));

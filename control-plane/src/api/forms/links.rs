@@ -9,6 +9,7 @@ use store::webhooks::{find_webhook, link_webhooks, list_links, unlink_webhooks};
 use uuid::Uuid;
 use web::{Code, Problem};
 
+use crate::api::assets::check_page;
 use crate::call::Call;
 
 impl<S> Call<S> {
@@ -80,6 +81,19 @@ impl<S> Call<S> {
         let message = "the page has no entryTemplate to render entries with";
         let error = FieldError::new("autoEntryPageId", "no_template", message);
         Err(Problem::validation(vec![error]).hint("set one with PUT /api/pages/{id}"))
+    }
+
+    /// Checks that the caller may read the asset, which visitors will see, and that it is an image.
+    pub(super) async fn check_logo(&self, conn: &mut Conn, asset_id: Uuid) -> Result<(), Problem> {
+        self.require_scope(Resource::Assets, Action::Read)?;
+        let asset = store::assets::find_asset(conn, self.account_id, asset_id).await?;
+        let asset = asset.ok_or_else(|| Problem::not_found("asset"))?;
+        check_page(self, conn, asset.page_id).await?;
+        if asset.content_type.starts_with("image/") {
+            return Ok(());
+        }
+        let message = format!("appearance.logoAssetId must be an image, not {}", asset.content_type);
+        Err(Problem::validation(vec![FieldError::new("appearance.logoAssetId", "not_an_image", message)]))
     }
 }
 

@@ -1,8 +1,10 @@
 //! Endpoints that create, read, list, update and delete form definitions. The edge serves a form's page and accepts its
 //! submissions.
 
+mod closes_at;
 pub(super) mod create;
 mod links;
+mod mappings;
 mod recipients;
 mod update;
 pub(super) mod views;
@@ -12,7 +14,7 @@ use contract::Change;
 use domain::scopes::Resource;
 use store::usage::{self, Counter};
 use uuid::Uuid;
-use web::{Deletion, PageInfo, Path, Problem, Query, Reply};
+use web::{Deletion, PageInfo, Path, Problem, Query, Reply, Sort};
 
 use self::create::create;
 use self::update::update;
@@ -32,6 +34,8 @@ pub(super) fn resource() -> web::Resource<App> {
 web::list_query!(FormsQuery {
     /// Only forms in this folder.
     folder_id: Option<Uuid>,
+    /// Order by creation; default `oldest`.
+    sort: Option<Sort>,
 });
 
 web::list_response!(FormListResponse { forms: FormView });
@@ -42,10 +46,11 @@ async fn list(
     Query(query): Query<FormsQuery>,
 ) -> Result<Reply<FormListResponse>, Problem> {
     let mut conn = store::acquire(&app.db).await?;
-    let filter =
-        call.list_filter_in(&mut conn, Resource::Forms, &query.pagination(), query.folder_id).await?;
+    let filter = call
+        .list_filter_in(&mut conn, Resource::Forms, &query.pagination().sorted(query.sort), query.folder_id)
+        .await?;
     let found = store::forms::list_forms(&mut conn, call.account_id, &filter).await?;
-    let page = PageInfo::of(&found.rows, found.has_more);
+    let page = PageInfo::sorted(&found.rows, found.has_more, filter.newest_first);
     let forms = views(&call, &app, &mut conn, found.rows).await?;
     Ok(call.reply(FormListResponse { forms, page }).paginated())
 }

@@ -1,10 +1,11 @@
-//! Forms in responses, and the spam guard in requests.
+//! Forms in responses, and the spam guard and appearance in requests.
 
 use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
-use domain::fields::Field;
-use domain::forms::{ClosedReason, MIN_SECONDS_MAX, RATE_MAX, SpamGuard};
+use domain::appearance::{ACCENT_PATTERN, Appearance, RADIUS_MAX};
+use domain::fields::{Field, FieldType};
+use domain::forms::{ClosedReason, MIN_SECONDS_MAX, RATE_MAX, SpamGuard, UnknownFields};
 use domain::recipients::normalized;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -25,6 +26,18 @@ pub(crate) struct FormUrls {
     hosted_form_url: String,
     /// URL to which submissions are posted; it needs no key.
     submit_url: String,
+    /// HTML that shows the form in any page; with `data-mode="popup"` behind a button.
+    pub(super) embed_code: String,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct CreatedForm {
+    #[serde(flatten)]
+    pub(super) urls: FormUrls,
+    /// The instant at which the form closes; left out for never.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) closes_at: Option<DateTime<Utc>>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -62,10 +75,14 @@ pub(super) struct FormView {
     auto_entry_page_id: Option<Uuid>,
     /// Spam protection of hosted and embedded forms.
     spam: SpamGuard,
+    /// Logo, colour and corners of hosted and embedded forms.
+    appearance: Appearance,
     /// Address to e-mail about each submission; null for none.
     notify_email: Option<String>,
     /// Whether the address is confirmed; until then it gets only the confirmation request. Null without an address.
     notify_email_confirmed: Option<bool>,
+    /// What happens to answers to fields that the form does not have.
+    unknown_fields: UnknownFields,
     created_at: DateTime<Utc>,
     updated_at: DateTime<Utc>,
 }
@@ -87,8 +104,9 @@ enum FormStatus {
 pub(crate) struct SpamGuardInput {
     /// Requires a field that visitors don't see to stay empty; default true.
     honeypot: Option<bool>,
-    /// Minimum seconds between loading and submitting the form: faster submissions come from programs. Default 2; 0
-    /// disables the check.
+    /// Upper bound of the seconds that must pass between loading and submitting the form, because faster submissions come from
+    /// programs: one second for each required field that is left to fill, fewer on a prefilled page. Default 2; 0 disables
+    /// the check.
     #[serde(default, deserialize_with = "web::whole_number_or_null")]
     #[schemars(range(min = 0, max = MIN_SECONDS_MAX))]
     min_seconds: Option<i64>,
@@ -121,8 +139,46 @@ impl SpamGuardInput {
     }
 }
 
+/// Settings that are left out stay unchanged; null restores the default.
+#[derive(Debug, Default, Clone, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct AppearanceInput {
+    /// Image of this account, shown above the form: the id of an asset (`POST /api/pages/assets`).
+    #[serde(default, deserialize_with = "web::present")]
+    #[schemars(with = "Option<Uuid>")]
+    pub(super) logo_asset_id: Option<Option<Uuid>>,
+    /// Colour of buttons, links and focus, such as `#0f766e`.
+    #[serde(default, deserialize_with = "web::present")]
+    #[schemars(with = "Option<String>", regex(pattern = ACCENT_PATTERN))]
+    accent: Option<Option<String>>,
+    /// Radius of the corners of inputs and buttons, in pixels.
+    #[serde(default, deserialize_with = "web::present_whole_number")]
+    #[schemars(with = "Option<i64>", range(min = 0, max = RADIUS_MAX))]
+    radius: Option<Option<i64>>,
+}
+
+impl AppearanceInput {
+    /// Applies these settings to an existing appearance.
+    pub(super) fn over(&self, current: Appearance) -> Appearance {
+        // A number out of range is rejected when the form is validated.
+        let narrow = |number: i64| i32::try_from(number).unwrap_or(i32::MAX);
+        Appearance {
+            logo_asset_id: self.logo_asset_id.unwrap_or(current.logo_asset_id),
+            accent: self.accent.clone().unwrap_or(current.accent),
+            radius: self.radius.map_or(current.radius, |radius| radius.map(narrow)),
+        }
+    }
+}
+
 pub(super) fn addresses(app: &App, id: Uuid) -> FormUrls {
-    FormUrls { form_id: id, hosted_form_url: app.addresses.form(id), submit_url: app.addresses.submit(id) }
+    let base = app.addresses.base();
+    FormUrls {
+        form_id: id,
+        hosted_form_url: app.addresses.form(id),
+        submit_url: app.addresses.submit(id),
+        // `embed.js` is the edge's, and its address never changes.
+        embed_code: format!(r#"<script src="{base}/embed.js" data-form="{id}"></script>"#),
+    }
 }
 
 /// Forms as the owner sees them, with those of their webhooks that the caller may access.
@@ -169,7 +225,7 @@ fn view<S>(call: &Call<S>, app: &App, form: Form, webhook_ids: Vec<Uuid>, confir
         name: form.name,
         folder_id: form.folder_id,
         status,
-        fields: form.fields,
+        fields: with_file_limits(form.fields, call.limits().asset_size_limit),
         success_message: form.success_message,
         submit_label: form.submit_label,
         redirect_url: form.redirect_url,
@@ -181,12 +237,24 @@ fn view<S>(call: &Call<S>, app: &App, form: Form, webhook_ids: Vec<Uuid>, confir
         webhook_ids,
         auto_entry_page_id: form.auto_entry_page_id,
         spam: form.spam,
+        appearance: form.appearance,
         notify_email_confirmed: form
             .notify_email
             .as_deref()
             .map(|addresses| confirmed.contains(&normalized(addresses))),
         notify_email: form.notify_email,
+        unknown_fields: form.unknown_fields,
         created_at: form.created_at,
         updated_at: form.updated_at,
     }
+}
+
+/// Adds what the plan allows to the file fields; their own `maxFileSize` may be more.
+fn with_file_limits(mut fields: Vec<Field>, plan_bytes: i64) -> Vec<Field> {
+    let plan_bytes = u64::try_from(plan_bytes).unwrap_or(u64::MAX);
+    for field in fields.iter_mut().filter(|field| field.kind == FieldType::File) {
+        field.effective_max_file_size =
+            Some(field.max_file_size.map_or(plan_bytes, |max| max.min(plan_bytes)));
+    }
+    fields
 }

@@ -203,7 +203,7 @@ async fn publish_one(
             call.check_new(Resource::Pages)?;
             let limit = call.limits().projects;
             if !usage::reserve(&mut tx, account_id, Counter::Projects, limit).await? {
-                return Err(call.quota_exceeded("projects", limit).into());
+                return Err(call.count_exceeded(&mut tx, Counter::Projects).await.into());
             }
         }
     }

@@ -101,7 +101,7 @@ pub(super) async fn create(
     }
     let limit = call.limits().projects;
     if !usage::reserve(&mut tx, call.account_id, Counter::Projects, limit).await? {
-        return Err(call.quota_exceeded("projects", limit));
+        return Err(call.count_exceeded(&mut tx, Counter::Projects).await);
     }
     let page = store::pages::find_page(&mut tx, call.account_id, new.id).await?;
     let view = PageView::new(&app, page.ok_or_else(|| Problem::not_found("page"))?.summary);

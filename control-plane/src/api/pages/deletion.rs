@@ -1,14 +1,16 @@
 //! Deletes pages. Their entries are archived; each page has its own transaction.
 
 use axum::extract::State;
+use domain::FieldError;
 use domain::entries::ARCHIVES_BYTES_MAX;
 use domain::scopes::Resource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use store::credentials::find_name;
 use store::usage::{self, Counter};
 use uuid::Uuid;
-use web::{Code, Deletion, Json, Path, Problem, Reply};
+use web::{Code, Deletion, JsonOfItems, Path, Problem, Reply, read_id, shown_id};
 
 use super::checks::check_count;
 use crate::App;
@@ -17,9 +19,9 @@ use crate::call::{Call, scope};
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct DeletePagesRequest {
-    /// At most 200 ids.
-    #[schemars(length(min = 1, max = domain::pages::BATCH_MAX))]
-    page_ids: Vec<Uuid>,
+    /// At most 200 ids. One that is not an id fails by itself.
+    #[schemars(with = "Vec<Uuid>", length(min = 1, max = domain::pages::BATCH_MAX))]
+    page_ids: Vec<Value>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -37,8 +39,8 @@ pub(super) struct PageDeletionsResponse {
 
 #[derive(Debug, Serialize, JsonSchema)]
 struct PageDeletionResult {
-    /// Id of the page.
-    id: Uuid,
+    /// Id of the page, as it was sent.
+    id: String,
     /// The outcome for this page.
     status: PageDeletionStatus,
     /// Why it failed; absent if it did not.
@@ -65,15 +67,20 @@ pub(super) async fn delete(
 pub(super) async fn delete_batch(
     call: Call<scope::PagesDelete>,
     State(app): State<App>,
-    Json(request): Json<DeletePagesRequest>,
+    JsonOfItems(request): JsonOfItems<DeletePagesRequest>,
 ) -> Result<Reply<PageDeletionsResponse>, Problem> {
     check_count("pageIds", request.page_ids.len())?;
     let (mut results, mut entries_archived) = (Vec::new(), 0);
     let mut failure: Option<Problem> = None;
-    for id in request.page_ids {
-        let result = match failure.clone() {
-            None => delete_one(&call, &app, id).await,
-            Some(failure) => Err(failure),
+    for (at, item) in request.page_ids.into_iter().enumerate() {
+        let id = shown_id(&item);
+        let result = match (read_id(&item), failure.clone()) {
+            (None, _) => {
+                let message = format!("pageIds[{at}] is not an id (expected a UUID)");
+                Err(Problem::validation(vec![FieldError::new(format!("pageIds[{at}]"), "type", message)]))
+            }
+            (_, Some(failure)) => Err(failure),
+            (Some(page_id), None) => delete_one(&call, &app, page_id).await,
         };
         match result {
             Ok(archived) => {

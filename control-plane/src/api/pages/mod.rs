@@ -10,8 +10,9 @@ pub(super) mod views;
 
 use axum::extract::State;
 use domain::scopes::Resource;
+use store::pages::PageFilter;
 use uuid::Uuid;
-use web::{Path, Problem, Query, Reply, WithHeaders};
+use web::{Path, Problem, Query, Reply, Sort, WithHeaders};
 
 use self::create::create;
 use self::update::update;
@@ -38,8 +39,12 @@ pub(super) fn resource() -> web::Resource<App> {
 web::list_query!(PagesQuery {
     /// Only pages with this value of `metadata.collection`.
     collection: Option<String>,
+    /// Only pages with this slug, at most one per subdomain.
+    slug: Option<String>,
     /// Only pages in this folder.
     folder_id: Option<Uuid>,
+    /// Order by creation; default `oldest`.
+    sort: Option<Sort>,
 });
 
 web::list_response!(PageListResponse { pages: PageView });
@@ -50,11 +55,12 @@ async fn list(
     Query(query): Query<PagesQuery>,
 ) -> Result<Reply<PageListResponse>, Problem> {
     let mut conn = store::acquire(&app.db).await?;
-    let filter =
-        call.list_filter_in(&mut conn, Resource::Pages, &query.pagination(), query.folder_id).await?;
-    let rows =
-        store::pages::list_pages(&mut conn, call.account_id, &filter, query.collection.as_deref()).await?;
-    Ok(call.list(rows, filter.limit, |row| PageView::new(&app, row)))
+    let filter = call
+        .list_filter_in(&mut conn, Resource::Pages, &query.pagination().sorted(query.sort), query.folder_id)
+        .await?;
+    let pages = PageFilter { collection: query.collection.as_deref(), slug: query.slug.as_deref() };
+    let found = store::pages::list_pages(&mut conn, call.account_id, &filter, &pages).await?;
+    Ok(call.sorted_page(found, &filter, |row| PageView::new(&app, row)))
 }
 
 async fn read(

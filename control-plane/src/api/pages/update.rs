@@ -7,7 +7,7 @@ use domain::scopes::Resource;
 use domain::{pages, timestamps};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Map, Value, json};
 use store::pages::PageChange;
 use uuid::Uuid;
 use web::{Code, IfMatch, Json, Path, Problem, Reply, WithHeaders};
@@ -33,6 +33,8 @@ pub(super) struct UpdatePageRequest {
     #[serde(default, deserialize_with = "web::present")]
     #[schemars(with = "Option<String>", length(max = pages::MAX_TEMPLATE_BYTES))]
     entry_template: Option<Option<String>>,
+    /// Your own data, at most 16 KB as JSON; replaces all of it.
+    metadata: Option<Map<String, Value>>,
     /// Whether visitors can see the page. Clears `publishAt` unless that is given too.
     is_published: Option<bool>,
     /// A future time hides the page until then, a past time publishes it; null clears the schedule.
@@ -59,6 +61,7 @@ pub(super) async fn update(
     let template = request.entry_template.as_ref().and_then(Option::as_deref);
     let (title, html) = (request.title.as_deref(), request.html.as_deref());
     let mut errors = pages::check_content(title, html, css, template);
+    errors.extend(request.metadata.iter().flat_map(pages::check_metadata));
     errors.extend(timestamps::check("publishAt", request.publish_at.flatten()));
     if !errors.is_empty() {
         return Err(Problem::validation(errors));
@@ -78,7 +81,7 @@ pub(super) async fn update(
         html: request.html,
         css: request.css,
         entry_template: request.entry_template,
-        metadata: None,
+        metadata: request.metadata.map(Value::Object),
         publication: PublicationChange { is_published: request.is_published, publish_at: request.publish_at },
         folder_id: request.folder_id,
         deploy_id: None,

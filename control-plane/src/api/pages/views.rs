@@ -31,12 +31,15 @@ pub(super) struct PageView {
     /// Time at which the page is published; null if none is scheduled.
     publish_at: Option<DateTime<Utc>>,
     folder_id: Option<Uuid>,
+    subdomain_id: Uuid,
     /// URL on the base host, sandboxed.
     page_url: String,
     /// URL on its own site, the one to share.
     subdomain_url: String,
     /// Number of page views; a view is counted within seconds.
     view_count: i64,
+    /// Your own data.
+    metadata: Value,
     created_at: DateTime<Utc>,
     /// Increases with every edit. Send it as `ifUnmodifiedSince` to reject an update if the page has changed since.
     #[serde(serialize_with = "in_milliseconds")]
@@ -61,9 +64,6 @@ pub(super) struct PageDetailView {
     entries_rendered: usize,
     /// Whether the page has more entries than these: `GET /api/pages/{id}/entries` lists all of them.
     has_more_entries: bool,
-    /// Your own data.
-    metadata: Value,
-    subdomain_id: Uuid,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -86,7 +86,9 @@ impl PageView {
             is_published: page.is_published,
             publish_at: page.publish_at,
             folder_id: page.folder_id,
+            subdomain_id: page.subdomain_id,
             view_count: page.views,
+            metadata: page.metadata,
             created_at: page.created_at,
             updated_at: page.updated_at,
         }
@@ -95,22 +97,12 @@ impl PageView {
 
 impl PageDetailView {
     fn new(app: &App, page: Page, entries: ListPage<Entry>, entries_rendered: usize) -> Self {
-        let Page { summary, subdomain_id, content, .. } = page;
-        let Content { html, css, entry_template, metadata, .. } = content;
+        let Page { summary, content, .. } = page;
+        let Content { html, css, entry_template, .. } = content;
         let has_more_entries = entries.has_more;
         let entries = entries.rows.into_iter().map(EntryView::new).collect();
         let page = PageView::new(app, summary);
-        Self {
-            page,
-            html,
-            css,
-            entry_template,
-            entries,
-            entries_rendered,
-            has_more_entries,
-            metadata,
-            subdomain_id,
-        }
+        Self { page, html, css, entry_template, entries, entries_rendered, has_more_entries }
     }
 }
 

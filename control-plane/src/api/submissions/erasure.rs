@@ -2,7 +2,7 @@
 
 use axum::extract::State;
 use domain::FieldError;
-use domain::answers::is_email;
+use domain::answers::email_spellings;
 use domain::scopes::Resource;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -19,7 +19,8 @@ const BATCH: i64 = 500;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(super) struct SubmissionErasureQuery {
-    /// Address to match against the answers to fields of type email; case is ignored.
+    /// Address to match against the answers to fields of type email; case is ignored. A domain matches in both of its
+    /// spellings: `bücher.example` and `xn--bcher-kva.example`.
     #[schemars(extend("format" = "email"))]
     email: String,
 }
@@ -36,11 +37,10 @@ pub(super) async fn delete(
     Path(form_id): Path<Uuid>,
     Query(query): Query<SubmissionErasureQuery>,
 ) -> Result<Reply<SubmissionErasureResponse>, Problem> {
-    let email = query.email.trim();
-    if !is_email(email) {
+    let Some(spellings) = email_spellings(query.email.trim()) else {
         let error = FieldError::new("email", "email", "email must be an e-mail address");
         return Err(Problem::validation(vec![error]));
-    }
+    };
     let traceparent = service::telemetry::traceparent();
     let new_id = || app.rng.uuid_v7(call.now);
     let writer =
@@ -50,7 +50,8 @@ pub(super) async fn delete(
         let mut tx = store::begin(&app.db).await?;
         call.check_id(&mut tx, Resource::Forms, form_id).await?;
         let erased =
-            delete_submissions_by_email(&mut tx, call.account_id, form_id, email, BATCH, &writer).await?;
+            delete_submissions_by_email(&mut tx, call.account_id, form_id, &spellings, BATCH, &writer)
+                .await?;
         let Erasure { deleted: now_deleted, is_all, signals } =
             erased.ok_or_else(|| Problem::not_found("form"))?;
         app.commit_and_send(tx, signals).await?;

@@ -1,7 +1,8 @@
 //! Exports a form's submissions as CSV, streamed as Postgres produces it.
 //!
 //! Spreadsheets execute text that looks like a formula, so such text is prefixed with `'`; numbers in number fields
-//! stay numbers. Spam is left out. Answers to fields that the form no longer has are in the last column, as JSON.
+//! stay numbers. Spam is left out. Answers to fields that the form no longer has, and stored ones to fields that it never
+//! had, are in the last two columns, as JSON.
 
 use std::time::Duration;
 
@@ -147,7 +148,7 @@ async fn send(to: &mpsc::Sender<Chunk>, chunk: Chunk, stall_timeout: Duration) -
 fn heading(form: &Form) -> String {
     let guarded =
         |name: &str| if name.starts_with('-') { format!("\"'{name}\"") } else { format!("\"{name}\"") };
-    let names: Vec<String> = csv_column_names(&form.fields).into_iter().map(guarded).collect();
+    let names: Vec<String> = csv_column_names(&form.fields).iter().map(|name| guarded(name)).collect();
     names.join(",") + "\n"
 }
 

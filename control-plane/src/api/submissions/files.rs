@@ -52,7 +52,7 @@ impl<S> Call<S> {
         }
         let limit = self.limits().storage_bytes;
         if submission.status.counts() && !reserve_bytes(conn, self.account_id, bytes, limit).await? {
-            return Err(self.quota_exceeded("bytes of storage", limit));
+            return Err(self.storage_exceeded(bytes));
         }
         Ok(())
     }

@@ -12,7 +12,8 @@ use web::Problem;
 const SEARCH_CHARS_MAX: usize = 200;
 
 web::list_query!(pub(super) SubmissionsQuery {
-    /// Words that the answers must all contain; `"exact phrase"`, `one or other` and `-without` work too.
+    /// Words, or their beginnings, that the answers must all contain; `"exact phrase"`, `one or other` and `-without` work
+    /// too.
     #[schemars(length(max = SEARCH_CHARS_MAX))]
     search: Option<String>,
     /// Only submissions from this day (UTC) or instant on.

@@ -4,6 +4,8 @@ mod erasure;
 mod export;
 mod files;
 mod filters;
+mod one;
+mod results;
 mod views;
 mod writes;
 
@@ -13,6 +15,8 @@ use uuid::Uuid;
 use web::{PageInfo, Path, Problem, Query, Reply};
 
 use self::filters::SubmissionsQuery;
+use self::one::{delete_one, read};
+use self::results::results;
 use self::views::SubmissionView;
 use self::writes::{mark, update, upsert};
 use crate::App;
@@ -21,6 +25,13 @@ use crate::call::{Call, scope};
 pub(super) fn resource() -> web::Resource<App> {
     web::Resource::new("submissions")
         .post("/api/forms/{id}/submissions/{subId}/status", mark, "Set a submission's status")
+        .get(
+            "/api/forms/{id}/submissions/results",
+            results,
+            "Get a form's results with statistics, public or not",
+        )
+        .get("/api/forms/{id}/submissions/{subId}", read, "Get a submission")
+        .delete("/api/forms/{id}/submissions/{subId}", delete_one, "Delete a submission permanently")
         .extension()
         .get("/api/forms/{id}/submissions", list, "List a form's submissions, newest first")
         .put("/api/forms/{id}/submissions/upsert", upsert, "Create or update a submission by your own id")
@@ -42,6 +53,8 @@ async fn list(
     call.check_id(&mut tx, Resource::Forms, form_id).await?;
     let found = store::submissions::list_submissions(&mut tx, call.account_id, form_id, &sought).await?;
     let page = PageInfo::of(&found.rows, found.has_more);
-    let submissions = SubmissionView::list(&mut tx, call.account_id, found.rows).await?;
+    let form = store::forms::find_form(&mut tx, call.account_id, form_id).await?;
+    let fields = form.map(|form| form.fields).unwrap_or_default();
+    let submissions = SubmissionView::list(&mut tx, call.account_id, &fields, found.rows).await?;
     Ok(call.reply(SubmissionListResponse { submissions, page }).paginated())
 }

@@ -2,6 +2,8 @@
 
 use chrono::{DateTime, Utc};
 use domain::answers::Answers;
+use domain::fields::Field;
+use domain::in_order;
 use domain::submissions::Status;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -16,8 +18,12 @@ pub(super) struct SubmissionView {
     form_id: Uuid,
     /// Your own id for it, if it was written with one.
     external_id: Option<String>,
-    /// Answers by field name.
+    /// Answers by field name, in the order of the form's fields.
     payload: Answers,
+    /// Answers to fields that the form did not have, if it stores them (`unknownFields`).
+    #[serde(skip_serializing_if = "Answers::is_empty")]
+    #[schemars(default)]
+    extra: Answers,
     /// `received`, `spam` or `archived`.
     status: Status,
     /// Why it was classified as spam.
@@ -31,6 +37,12 @@ pub(super) struct SubmissionView {
     files: Vec<SubmissionFileView>,
     created_at: DateTime<Utc>,
     updated_at: DateTime<Utc>,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct SubmissionResponse {
+    /// The submission, after a change as it is then.
+    pub(super) data: SubmissionView,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -49,14 +61,15 @@ struct SubmissionFileView {
 }
 
 impl SubmissionView {
-    /// Submissions as the owner sees them, with their files.
+    /// Submissions of a form with these fields as the owner sees them, with their files.
     pub(super) async fn list(
         conn: &mut store::Conn,
         account_id: Uuid,
+        fields: &[Field],
         submissions: Vec<Submission>,
     ) -> Result<Vec<Self>, store::Error> {
         let ids: Vec<Uuid> = submissions.iter().map(|submission| submission.id).collect();
-        let mut views: Vec<Self> = submissions.into_iter().map(Self::bare).collect();
+        let mut views: Vec<Self> = submissions.into_iter().map(|one| Self::bare(fields, one)).collect();
         for file in store::form_files::list_files(conn, account_id, &ids).await? {
             let view = views.iter_mut().find(|view| view.id == file.submission_id);
             view.into_iter().for_each(|view| view.files.push(SubmissionFileView::new(&file)));
@@ -64,22 +77,27 @@ impl SubmissionView {
         Ok(views)
     }
 
-    /// One submission as the owner sees it, with its files.
+    /// One submission of a form with these fields as the owner sees it, with its files.
     pub(super) async fn find(
         conn: &mut store::Conn,
         account_id: Uuid,
+        fields: &[Field],
         submission: Submission,
     ) -> Result<Self, store::Error> {
         let files = store::form_files::list_files(conn, account_id, &[submission.id]).await?;
-        Ok(Self { files: files.iter().map(SubmissionFileView::new).collect(), ..Self::bare(submission) })
+        Ok(Self {
+            files: files.iter().map(SubmissionFileView::new).collect(),
+            ..Self::bare(fields, submission)
+        })
     }
 
-    fn bare(submission: Submission) -> Self {
+    fn bare(fields: &[Field], submission: Submission) -> Self {
         Self {
             id: submission.id,
             form_id: submission.form_id,
             external_id: submission.external_id,
-            payload: submission.payload,
+            payload: in_order(submission.payload, fields.iter().map(|field| field.name.as_str())),
+            extra: submission.extra,
             status: submission.status,
             spam_reasons: submission.spam_reasons,
             entry_note: submission.entry_note,

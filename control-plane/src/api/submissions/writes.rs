@@ -12,13 +12,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use store::forms::{Form, lock_form};
 use store::submissions::{
-    NewSubmission, SubmissionOutcome, UpdateOutcome, WriteContext, find_id_by_external_id, find_submission,
-    insert_submission, update_payload, update_status,
+    NewSubmission, StatusLimits, SubmissionOutcome, UpdateOutcome, WriteContext, find_id_by_external_id,
+    find_submission, insert_submission, update_payload, update_status,
 };
 use uuid::Uuid;
 use web::{Code, CreatedOrChanged, Json, Path, Problem, Reply};
 
-use super::views::SubmissionView;
+use super::views::{SubmissionResponse, SubmissionView};
 use crate::App;
 use crate::call::{Call, scope};
 
@@ -55,12 +55,6 @@ pub(super) struct SubmissionUpsertResponse {
     created: bool,
 }
 
-#[derive(Debug, Serialize, JsonSchema)]
-pub(super) struct SubmissionResponse {
-    /// The submission after the change.
-    data: SubmissionView,
-}
-
 pub(super) async fn upsert(
     call: Call<scope::SubmissionsUpdate>,
     State(app): State<App>,
@@ -90,6 +84,7 @@ pub(super) async fn upsert(
         id: app.rng.uuid_v7(call.now),
         external_id: Some(request.external_id),
         payload: normalized,
+        extra: Answers::new(),
         spam_reasons: Vec::new(),
     };
     let plan_limit = call.limits().submissions_per_form;
@@ -110,7 +105,7 @@ pub(super) async fn upsert(
     let submission =
         find_submission(&mut tx, call.account_id, form_id, new.id).await?.ok_or_else(not_found)?;
     call.bind_files(&mut tx, &form, &submission, &submission.payload).await?;
-    let data = SubmissionView::find(&mut tx, call.account_id, submission).await?;
+    let data = SubmissionView::find(&mut tx, call.account_id, &form.fields, submission).await?;
     app.commit_and_send(tx, signals).await?;
     let written = SubmissionUpsertResponse { data, created: true };
     Ok(CreatedOrChanged::Created(call.created(written)))
@@ -147,9 +142,10 @@ pub(super) async fn mark(
 ) -> Result<Reply<SubmissionResponse>, Problem> {
     let (mut tx, form, context) = begin(&call, &app, form_id).await?;
     let submission = find_submission(&mut tx, call.account_id, form_id, id).await?.ok_or_else(not_found)?;
-    let plan_limit = call.limits().submissions_per_form;
+    // The files are stored already, so they may exceed the plan's storage.
+    let limits = StatusLimits { submissions: call.limits().submissions_per_form, storage_bytes: -1 };
     let changed =
-        update_status(&mut tx, call.account_id, &form, &submission, status, plan_limit, &context.writer())
+        update_status(&mut tx, call.account_id, &form, &submission, status, limits, &context.writer())
             .await?;
     let data = finish(&call, &app, tx, &form, changed).await?;
     Ok(call.reply(SubmissionResponse { data }))
@@ -199,12 +195,13 @@ async fn finish<S>(
 ) -> Result<SubmissionView, Problem> {
     match changed {
         UpdateOutcome::Done(submission, signals) => {
-            let view = SubmissionView::find(&mut tx, call.account_id, *submission).await?;
+            let view = SubmissionView::find(&mut tx, call.account_id, &form.fields, *submission).await?;
             app.commit_and_send(tx, signals).await?;
             Ok(view)
         }
         UpdateOutcome::Duplicate => Err(duplicate(form)),
         UpdateOutcome::Refused(why) => Err(refused(why)),
+        UpdateOutcome::StorageFull(bytes) => Err(call.storage_exceeded(bytes)),
         UpdateOutcome::Gone => Err(not_found()),
     }
 }

@@ -4,7 +4,7 @@ use domain::FieldError;
 use domain::addresses::Target;
 use domain::scopes::Resource;
 use store::Conn;
-use store::webhooks::Webhook;
+use store::webhooks::{MappingConflict, MappingScope, Webhook, find_mapping_conflict};
 use uuid::Uuid;
 use web::{Code, Problem};
 
@@ -78,4 +78,20 @@ pub(super) fn check_is_active(webhook: &Webhook) -> Result<(), Problem> {
     }
     let problem = Problem::new(Code::Conflict, "this webhook is disabled, so nothing is delivered to it");
     Err(problem.hint("enable it: PATCH /api/webhooks/{id} with {\"isActive\": true}"))
+}
+
+/// Rejects a webhook that gives two fields of one of its forms the same name: one of the answers would be lost.
+pub(super) async fn check_mapping(
+    conn: &mut Conn,
+    account_id: Uuid,
+    webhook_id: Uuid,
+) -> Result<(), Problem> {
+    let found = find_mapping_conflict(conn, account_id, MappingScope::Webhook(webhook_id)).await?;
+    let Some(MappingConflict { form_name, renamed, other, target, .. }) = found else { return Ok(()) };
+    let message = format!(
+        "the form {form_name} has the fields `{renamed}` and `{other}`, and both would be called `{target}`, so one of \
+         the two answers would be lost"
+    );
+    let error = FieldError::new(format!("fieldMapping.{renamed}"), "name_taken", message);
+    Err(Problem::validation(vec![error]).hint("choose a name that no other field of the webhook's forms has"))
 }

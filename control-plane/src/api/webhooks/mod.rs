@@ -20,13 +20,15 @@ use serde_json::json;
 use store::usage::{self, Counter};
 use store::webhooks::NewWebhook;
 use uuid::Uuid;
-use web::{Created, Deletion, Json, PageInfo, PaginationQuery, Path, Problem, Query, Reply};
+use web::{Created, Deletion, Json, PageInfo, Path, Problem, Query, Reply, Sort};
 
-use self::authorization::{check_address, check_existing, check_forms, check_not_own};
+use self::authorization::{check_address, check_existing, check_forms, check_mapping, check_not_own};
 use self::ping::test;
 use self::secrets::rotate_secret;
 use self::update::update;
-use self::views::{WebhookSecretResponse, WebhookView, find, seal, view, visible_view};
+use self::views::{
+    WebhookCreationResponse, WebhookUpdateResponse, WebhookView, find, seal, view, visible_view,
+};
 use crate::App;
 use crate::call::{Call, scope};
 
@@ -42,6 +44,8 @@ pub(super) fn resource() -> web::Resource<App> {
         .get("/api/webhooks", list, "List webhooks")
         .get("/api/webhooks/{id}", read, "Get a webhook")
         .patch("/api/webhooks/{id}", update, "Update, enable or disable a webhook")
+        // The URL of a chat's webhook is its secret.
+        .uncompressed()
         .delete("/api/webhooks/{id}", delete, "Delete a webhook and its deliveries permanently")
         .post("/api/webhooks/{id}/test", test, "Send a signed ping and return the receiver's response")
 }
@@ -62,7 +66,8 @@ struct CreateWebhookRequest {
     /// New names for answers, by field name.
     #[schemars(extend("maxProperties" = webhooks::MAPPED_MAX, "additionalProperties" = {"type": "string", "minLength": 1, "maxLength": webhooks::MAPPED_CHARS_MAX}))]
     field_mapping: Option<BTreeMap<String, String>>,
-    /// Format of the body; default: plain JSON.
+    /// Format of the body; default: the chat's if `url` is an address of Slack, Discord, Teams or Google Chat, else plain
+    /// JSON.
     template: Option<Template>,
     /// Id of the chat that a Telegram bot posts to.
     #[schemars(regex(pattern = telegram::CHAT_ID_PATTERN))]
@@ -77,8 +82,9 @@ async fn create(
     call: Call<scope::WebhooksCreate>,
     State(app): State<App>,
     Json(request): Json<CreateWebhookRequest>,
-) -> Result<Created<WebhookSecretResponse>, Problem> {
-    let template = request.template.unwrap_or_default();
+) -> Result<Created<WebhookCreationResponse>, Problem> {
+    let detected = request.template.is_none().then(|| Template::of_address(&request.url)).flatten();
+    let template = request.template.or(detected).unwrap_or_default();
     let mut errors = webhooks::check(&request.settings());
     errors.extend(webhooks::check_chat(template, request.telegram_chat_id.as_deref()));
     errors.extend(check_address(&app, Some(&request.url)).filter(|_| errors.is_empty()));
@@ -104,29 +110,36 @@ async fn create(
     check_not_own(&app, &mut tx, Some(&request.url)).await?;
     check_forms(&call, &mut tx, new.form_ids.as_deref().filter(|ids| !ids.is_empty())).await?;
     if !usage::reserve(&mut tx, call.account_id, Counter::Webhooks, limit).await? {
-        return Err(call.quota_exceeded("webhooks", limit));
+        return Err(call.count_exceeded(&mut tx, Counter::Webhooks).await);
     }
     store::webhooks::insert_webhook(&mut tx, call.account_id, &new).await?;
+    check_mapping(&mut tx, call.account_id, new.id).await?;
     let webhook = find(&call, &mut tx, new.id).await?;
     let webhook = view(&app, &call, webhook)?;
     app.commit(tx, vec![]).await?;
 
     let id = json!({"id": webhook.id});
+    let webhook = WebhookUpdateResponse { webhook, template_detected: detected.is_some() };
     Ok(call
-        .created(WebhookSecretResponse { webhook, secret })
+        .created(WebhookCreationResponse { webhook, secret })
         .next("try", "webhooks.test", id.clone(), "Send a signed ping and see the receiver's response")
         .next("check", "deliveries.list", id, "See the deliveries and the receiver's responses"))
 }
 
+web::list_query!(WebhooksQuery {
+    /// Order by creation; default `oldest`.
+    sort: Option<Sort>,
+});
+
 async fn list(
     call: Call<scope::WebhooksRead>,
     State(app): State<App>,
-    Query(pagination): Query<PaginationQuery>,
+    Query(query): Query<WebhooksQuery>,
 ) -> Result<Reply<WebhookListResponse>, Problem> {
-    let filter = call.list_filter(Resource::Webhooks, &pagination)?;
+    let filter = call.list_filter(Resource::Webhooks, &query.pagination().sorted(query.sort))?;
     let mut conn = store::acquire(&app.db).await?;
     let found = store::webhooks::list_webhooks(&mut conn, call.account_id, &filter).await?;
-    let page = PageInfo::of(&found.rows, found.has_more);
+    let page = PageInfo::sorted(&found.rows, found.has_more, filter.newest_first);
     let mut webhooks = Vec::with_capacity(found.rows.len());
     for row in found.rows {
         webhooks.push(visible_view(&app, &call, &mut conn, row).await?);

@@ -16,8 +16,8 @@ use store::webhooks::{Webhook, WebhookChange};
 use uuid::Uuid;
 use web::{Json, Path, Problem, Reply};
 
-use super::authorization::{check_address, check_existing, check_not_own};
-use super::views::{WebhookView, find, seal, view};
+use super::authorization::{check_address, check_existing, check_mapping, check_not_own};
+use super::views::{WebhookUpdateResponse, find, seal, view};
 use crate::App;
 use crate::call::{Call, scope};
 
@@ -40,7 +40,8 @@ pub(super) struct UpdateWebhookRequest {
     #[serde(default, deserialize_with = "web::present")]
     #[schemars(with = "Option<BTreeMap<String, String>>", extend("maxProperties" = webhooks::MAPPED_MAX, "additionalProperties" = {"type": "string", "minLength": 1, "maxLength": webhooks::MAPPED_CHARS_MAX}))]
     field_mapping: Option<Option<BTreeMap<String, String>>>,
-    /// Format of the body.
+    /// Format of the body. If this is left out, a new `url` brings the format of its chat, or `default`, unless another
+    /// one than that of the old `url` was chosen.
     template: Option<Template>,
     /// Id of the chat that a Telegram bot posts to; null removes it.
     #[serde(default, deserialize_with = "web::present")]
@@ -52,8 +53,8 @@ pub(super) async fn update(
     call: Call<scope::WebhooksUpdate>,
     State(app): State<App>,
     Path(id): Path<Uuid>,
-    Json(request): Json<UpdateWebhookRequest>,
-) -> Result<Reply<WebhookView>, Problem> {
+    Json(mut request): Json<UpdateWebhookRequest>,
+) -> Result<Reply<WebhookUpdateResponse>, Problem> {
     let mut errors = webhooks::check(&request.settings());
     errors.extend(check_address(&app, request.url.as_deref()).filter(|_| errors.is_empty()));
     if !errors.is_empty() {
@@ -67,18 +68,23 @@ pub(super) async fn update(
     let current = find(&call, &mut tx, id).await?;
     check_existing(&call, &current, &mut tx).await?;
     check_not_own(&app, &mut tx, request.url.as_deref()).await?;
+    let detected = request.detect_template(&app, &current)?;
     request.check_chat(&current)?;
     // Also when enabling: an event that arrived while the webhook was being disabled may have left a pending
     // delivery.
     if request.is_active.is_some_and(|active| !active || !current.is_active) {
         store::deliveries::cancel_pending(&mut tx, call.account_id, id, call.now).await?;
     }
+    let is_mapped = request.field_mapping.is_some();
     let change = request.change(&app);
     store::webhooks::update_webhook(&mut tx, call.account_id, id, &change, call.now).await?;
+    if is_mapped {
+        check_mapping(&mut tx, call.account_id, id).await?;
+    }
     let webhook = find(&call, &mut tx, id).await?;
     app.commit(tx, vec![]).await?;
     let webhook = view(&app, &call, webhook)?;
-    Ok(call.reply(webhook))
+    Ok(call.reply(WebhookUpdateResponse { webhook, template_detected: detected }))
 }
 
 impl UpdateWebhookRequest {
@@ -90,6 +96,20 @@ impl UpdateWebhookRequest {
             field_mapping: self.field_mapping.as_ref().and_then(Option::as_ref),
             telegram_chat_id: self.telegram_chat_id.as_ref().and_then(Option::as_deref),
         }
+    }
+
+    /// Takes the template of a new address, unless the request names one or the owner chose another one than the old
+    /// address implies. Returns whether it is that of a chat.
+    fn detect_template(&mut self, app: &App, current: &Webhook) -> Result<bool, Problem> {
+        let (Some(url), None) = (&self.url, self.template) else { return Ok(false) };
+        let old_url = app.master_key.open(webhooks::URL_PURPOSE, &current.sealed_url)?;
+        let implied = Template::of_address(&String::from_utf8_lossy(&old_url)).unwrap_or_default();
+        if current.template != implied.as_str() {
+            return Ok(false);
+        }
+        let detected = Template::of_address(url);
+        self.template = Some(detected.unwrap_or_default());
+        Ok(detected.is_some())
     }
 
     /// Checks that the webhook after the update has a chat id if its template needs one.

@@ -59,9 +59,27 @@ struct WebhookDetails {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct WebhookUpdateResponse {
+    #[serde(flatten)]
+    pub(super) webhook: WebhookView,
+    /// Whether `template` was chosen by the address, because it is one of a chat and the request named no template.
+    /// Name one, such as `default`, for another format.
+    pub(super) template_detected: bool,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct WebhookSecretResponse {
     #[serde(flatten)]
     pub(super) webhook: WebhookView,
+    /// Verifies deliveries with any Standard Webhooks library. It is shown only once.
+    pub(super) secret: String,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct WebhookCreationResponse {
+    #[serde(flatten)]
+    pub(super) webhook: WebhookUpdateResponse,
     /// Verifies deliveries with any Standard Webhooks library. It is shown only once.
     pub(super) secret: String,
 }

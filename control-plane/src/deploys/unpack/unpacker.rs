@@ -17,7 +17,7 @@ use domain::static_sites::root::RootError;
 use domain::static_sites::site_plan::{ListedFile, PlanOptions, SitePlan};
 use domain::static_sites::site_rules::RulesFile;
 use domain::static_sites::{SiteRules, headers, redirects, site_path};
-use domain::{media, pages};
+use domain::{media, pages, units};
 use sha2::{Digest, Sha256};
 
 use super::archive::ArchiveError;
@@ -239,7 +239,7 @@ impl Unpacker {
         let max_bytes = self.options.limits.max_file_bytes;
         let too_large = plan.left_out.iter().filter(|file| file.reason == Reason::AssetSizeLimit);
         self.unpacked.errors.extend(too_large.map(|file| {
-            format!("{} was left out: the plan allows files of up to {max_bytes} bytes", file.path)
+            format!("{} was left out: the plan allows files of up to {}", file.path, units::size(max_bytes))
         }));
         self.unpacked.listed.extend(plan.left_out.iter().cloned());
     }

@@ -3,19 +3,18 @@
 use axum::body::Bytes;
 use axum::extract::State;
 use axum::response::Response;
-use contract::Change;
 use http::{HeaderMap, StatusCode};
 use serde_json::{Value, json};
 use store::identities::{self, OwnAccount};
-use store::sessions::{self, Session};
-use store::{Conn, claims};
+use store::sessions;
 use web::Problem;
 
+use crate::App;
+use crate::signin::first_account;
 use crate::signin::form::form_values;
 use crate::signin::origin::SameOrigin;
 use crate::signin::session::{self, SignedIn};
 use crate::signin::templates::{Notice, redirect};
-use crate::{App, initial_subdomain};
 
 pub(in crate::signin) async fn show(
     State(app): State<App>,
@@ -75,7 +74,8 @@ pub(in crate::signin) async fn switch(
     }))
 }
 
-/// Creates a first account for a visitor without a trial. Does nothing if there is an account already.
+/// Creates a first account for a visitor who signed in on a claim page and has claimed nothing. Does nothing if there is
+/// an account already.
 pub(in crate::signin) async fn create(
     State(app): State<App>,
     _: SameOrigin,
@@ -84,21 +84,12 @@ pub(in crate::signin) async fn create(
     let mut tx = store::begin(&app.db).await?;
     identities::lock_identity(&mut tx, session.identity_id).await?;
     if identities::list_accounts(&mut tx, session.identity_id).await?.is_empty() {
-        let host = insert_account(&app, &mut tx, &session).await?;
-        app.commit(tx, vec![Change::Host { host }]).await?;
+        let account = first_account::insert(&app, &mut tx, session.identity_id, app.clock.now()).await?;
+        sessions::update_account(&mut tx, session.id, account.id).await?;
+        app.commit(tx, vec![account.change]).await?;
         app.credentials.invalidate(&[token_hash]);
     }
     Ok(redirect("/account"))
-}
-
-/// Inserts a claimed account with its initial subdomain and returns the subdomain's name.
-async fn insert_account(app: &App, conn: &mut Conn, session: &Session) -> Result<String, Problem> {
-    let now = app.clock.now();
-    let account_id = app.rng.uuid_v7(now);
-    claims::insert_claimed(conn, account_id, now).await?;
-    identities::insert_account(conn, account_id, session.identity_id, None, now).await?;
-    sessions::update_account(conn, session.id, account_id).await?;
-    initial_subdomain::insert(app, conn, account_id, now).await
 }
 
 pub(in crate::signin) async fn sign_out(

@@ -4,6 +4,7 @@
 use axum::extract::State;
 use axum::response::Response;
 use http::{HeaderMap, StatusCode};
+use schemars::JsonSchema;
 use serde::Deserialize;
 use store::sign_ins;
 use web::{Path, Problem, Query};
@@ -17,7 +18,7 @@ use crate::signin::templates::Notice;
 use crate::signin::{session, token};
 
 /// The query that a provider adds to the callback URL.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 pub(in crate::signin) struct CallbackQuery {
     state: Option<String>,
     code: Option<String>,

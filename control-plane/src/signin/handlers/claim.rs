@@ -88,6 +88,9 @@ pub(in crate::signin) async fn claim(
     let token_hash = token::hash(&claim_token);
     let now = app.clock.now();
     let mut tx = store::begin(&app.db).await?;
+    // Otherwise a sign-in at the same time would find no account and make a first one. A sign-in locks the identity
+    // before any account, and nothing that holds an account's locks waits for an identity.
+    identities::lock_identity(&mut tx, session.identity_id).await?;
     // Locks the keys before the account, in the same order as key creation.
     if let Some(trial) = claims::find_trial(&mut tx, &token_hash).await? {
         keys::lock_keys(&mut tx, trial.account_id).await?;
@@ -150,7 +153,7 @@ impl Unclaimable {
                 (StatusCode::GONE, "Too late to claim", text, sign_in)
             }
             Self::Unknown => {
-                let text = "This link is mistyped, or its trial expired and was deleted.";
+                let text = "This link is mistyped or was replaced by a newer one, or its trial expired and was deleted.";
                 (StatusCode::NOT_FOUND, "Nothing to claim", text, sign_in)
             }
         };

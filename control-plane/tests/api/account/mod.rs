@@ -1,5 +1,6 @@
 //! Account settings, trials, quotas, domains, subdomains and folders.
 
+mod claim_link;
 mod domains;
 mod folders;
 mod help;

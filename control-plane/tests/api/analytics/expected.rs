@@ -303,6 +303,7 @@ impl ReferenceModel {
 fn metric_value(metric: &str, amount: u64, over: u64) -> Value {
     let rounded_ratio = |amount: u64, over: u64| if over == 0 { 0 } else { (2 * amount + over) / (2 * over) };
     match metric {
+        "bounce_rate" | "avg_session_duration" | "views_per_visit" if over == 0 => Value::Null,
         "bounce_rate" => json!(rounded_ratio(100 * amount, over)),
         "avg_session_duration" => json!(rounded_ratio(amount, 1000 * over)),
         "views_per_visit" => json!(rounded_ratio(100 * amount, over) as f64 / 100.0),

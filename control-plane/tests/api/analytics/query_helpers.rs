@@ -12,16 +12,18 @@ impl MetricQuery {
     fn path(&self, site: Uuid, rng: &mut Rng) -> String {
         let mut query = Serializer::new(String::from("/api/analytics/query?"));
         query.append_pair("siteId", &site.to_string()).append_pair("metric", self.metric);
-        query.append_pair("period", "custom").append_pair("compare", "true");
+        query.append_pair("period", "custom").append_pair("compare", rng.choose(&["true", "1"]));
         query.append_pair("from", &self.from.to_string()).append_pair("to", &self.to.to_string());
         query.append_pair("limit", &self.limit.to_string());
         for (name, value) in [("groupBy", self.group_by), ("breakdownBy", self.breakdown_by)] {
             value.map(|value| query.append_pair(name, value));
         }
         let written = |value: &String| if value.is_empty() { "(none)".to_owned() } else { value.clone() };
-        if rng.below(2) == 0 {
+        let spelling = usize::try_from(rng.below(3)).unwrap();
+        if spelling < 2 {
             for (dimension, value) in &self.filters {
-                query.append_pair(&format!("filters.{dimension}"), &written(value));
+                let name = ["filters.", "filters["][spelling].to_owned() + *dimension + ["", "]"][spelling];
+                query.append_pair(&name, &written(value));
             }
         } else {
             let filters: serde_json::Map<String, Value> = self

@@ -37,6 +37,8 @@ async fn an_invalid_query_is_rejected_field_by_field() {
         ("filters=x", "filters"),
         ("filters=%7B%22colour%22:%22red%22%7D", "filters.colour"),
         ("filters.colour=red", "filters.colour"),
+        ("filters[colour]=red", "filters.colour"),
+        ("filters[country]=DE&filters.country=DE", "filters.country"),
         ("limit=0", "limit"),
         ("limit=1001", "limit"),
         ("limit=ten", "limit"),

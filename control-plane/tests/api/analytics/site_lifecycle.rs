@@ -24,16 +24,21 @@ async fn a_new_site_has_a_script_tag_and_settings() {
     assert_eq!(created["scriptTag"], json!(tag));
     let site = &created["site"];
     assert_eq!(
-        (&site["timezone"], &site["honourDnt"], &site["visitorIdLifetime"]),
-        (&json!("UTC"), &json!(true), &json!("month"))
+        (&site["timezone"], &site["honourDnt"], &site["visitorIdLifetime"], &site["hashRouting"]),
+        (&json!("UTC"), &json!(true), &json!("month"), &json!(false))
     );
     let path = format!("/api/analytics/sites/{}", site["id"].as_str().unwrap());
     let expected = json!({
         "name": "Other", "domain": "shop.example", "timezone": "Australia/Lord_Howe", "honourDnt": false,
-        "visitorIdLifetime": "quarter",
+        "visitorIdLifetime": "quarter", "hashRouting": true,
     });
     let (status, changed) = fixture.send(Method::PATCH, &path, &expected).await;
     assert_eq!(status, StatusCode::OK, "{changed}");
+    let (_, changed) = fixture.send(Method::PATCH, &path, &json!({"domain": "WWW.Shop.Example"})).await;
+    assert_eq!(changed["domain"], "www.shop.example");
+    let upper = json!({"name": "Upper", "domain": "Shop.Example"});
+    let (_, upper) = fixture.send(Method::POST, "/api/analytics/sites", &upper).await;
+    assert_eq!(upper["site"]["domain"], "shop.example");
     let (status, _) = fixture.send(Method::PATCH, &path, &json!({"domain": null})).await;
     assert_eq!(status, StatusCode::OK);
     let read = fixture.get(&path).await;
@@ -51,6 +56,15 @@ async fn a_new_site_has_a_script_tag_and_settings() {
     );
     fixture.api.execute(&drops).await.unwrap();
     assert_eq!(fixture.get(&path).await["dropped"], json!({"bot": 7}));
+}
+
+#[tokio::test]
+async fn the_script_tag_of_a_site_whose_fragments_are_pages_says_so() {
+    let fixture = Fixture::start(&[]).await;
+    let body = json!({"name": "App", "hashRouting": true});
+    let (status, created) = fixture.send(Method::POST, "/api/analytics/sites", &body).await;
+    assert_eq!((status, &created["site"]["hashRouting"]), (StatusCode::CREATED, &json!(true)), "{created}");
+    assert!(created["scriptTag"].as_str().unwrap().ends_with("\" data-hash></script>"), "{created}");
 }
 
 #[tokio::test]

@@ -171,6 +171,8 @@ async fn a_wrong_secret_or_signature_is_refused() {
         let response = owner.public(Method::POST, &url(&created), &headers, "").await;
         assert_eq!(response.status, status, "{header:?}");
         assert!(status == 202 || response.json()["code"] == "unauthenticated");
+        // An API key is not what this address asks for.
+        assert!(!response.headers.contains_key("www-authenticate"));
     }
     let (_, created) = owner.automation(with(guarded("hmac"), "slug", json!("b"))).await;
     let now = Clock::system().now().timestamp();

@@ -293,7 +293,7 @@ fn valid_text(schema: &Value) -> String {
     }
     let text = match (schema["format"].as_str(), schema["pattern"].as_str()) {
         (Some("uuid"), _) => UNKNOWN_ID,
-        (Some("date"), _) => "2026-03-29",
+        (Some("date" | "day-or-time"), _) => "2026-03-29",
         (Some("date-time"), _) => "2026-03-29T00:00:00Z",
         (Some("uri"), _) => "https://example.com/hook",
         (Some("idn-hostname"), _) => "www.example.com",

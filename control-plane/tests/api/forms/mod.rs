@@ -1,4 +1,6 @@
 //! Forms and their presets.
 
+mod appearance;
+mod embedding;
 mod update;
 mod workflows;

@@ -64,6 +64,7 @@ async fn every_setting_is_stored_as_given_and_null_clears_it() {
         "name": "G", "successMessage": "Merci", "submitLabel": "Envoyer", "redirectUrl": "https://example.com/x",
         "closesAt": "2999-01-01T00:00:00Z", "uniqueBy": ["email"], "maxSubmissions": 7.0, "publicResults": true,
         "folderId": folder, "autoEntryPageId": page, "notifyEmail": "me@example.com",
+        "unknownFields": "store",
         "spam": {"honeypot": false, "minSeconds": 5, "proofOfWork": true, "perMinute": 7, "perDay": 0},
     });
     let plain = create(&api, &key, "/api/forms", &form()).await;
@@ -76,6 +77,7 @@ async fn every_setting_is_stored_as_given_and_null_clears_it() {
         (&bare["status"], &bare["publicResults"], &bare["uniqueBy"]),
         (&json!("open"), &json!(false), &Value::Null)
     );
+    assert_eq!(bare["unknownFields"], "ignore");
 
     let shown = with(settings.clone(), &json!({"maxSubmissions": 7}));
     let at_once = create(&api, &key, "/api/forms", &with(form(), &settings)).await;
@@ -93,6 +95,7 @@ async fn every_setting_is_stored_as_given_and_null_clears_it() {
     for (name, value) in nulls.as_object().unwrap() {
         assert_eq!(&cleared[name], value, "{name}");
     }
+    assert_eq!(cleared["unknownFields"], "store", "it has no null");
     let (_, stored) = put(&api, &key, &plain, &json!({"spam": {"minSeconds": 0, "perMinute": null}})).await;
     let spam =
         json!({"honeypot": false, "minSeconds": 0, "proofOfWork": true, "perMinute": null, "perDay": 0});
@@ -125,6 +128,7 @@ async fn the_result_of_an_update_must_be_a_valid_form() {
         (json!({"spam": {"perDay": 99_999_999_999_i64}}), "spam.perDay"),
         (json!({"spam": {"minSeconds": 99_999_999_999_i64}}), "spam.minSeconds"),
         (json!({"maxSubmissions": 1.5}), "maxSubmissions"),
+        (json!({"unknownFields": "forward"}), "unknownFields"),
         (json!({"closesAt": "+012345-01-01T00:00:00Z"}), "closesAt"),
     ] {
         let (status, problem) = put(&api, &key, &id, &edit).await;
@@ -134,7 +138,9 @@ async fn the_result_of_an_update_must_be_a_valid_form() {
         assert_eq!((status, fields(&problem)), (StatusCode::BAD_REQUEST, vec![place]), "{edit} {problem}");
     }
     let (status, edited) = put(&api, &key, &id, &json!({"fields": other, "uniqueBy": ["a"]})).await;
-    assert_eq!((status, &edited["fields"], &before["fields"]), (StatusCode::OK, &other, &form()["fields"]));
+    let mut fields = form()["fields"].clone();
+    fields[1]["effectiveMaxFileSize"] = before["fields"][1]["effectiveMaxFileSize"].clone();
+    assert_eq!((status, &edited["fields"], &before["fields"]), (StatusCode::OK, &other, &fields));
 }
 
 #[tokio::test]
@@ -152,6 +158,73 @@ async fn a_preset_provides_name_and_fields() {
     assert_eq!((status, fields(&problem)), (StatusCode::BAD_REQUEST, vec!["workflowId"]));
     let (status, problem) = post(&api, &key, "/api/forms", &json!({})).await;
     assert_eq!((status, fields(&problem)), (StatusCode::BAD_REQUEST, vec!["name", "fields"]), "{problem}");
+}
+
+#[tokio::test]
+async fn a_closing_time_without_a_zone_is_one_of_the_account() {
+    let api = Api::start(&[]).await;
+    let (key, _) = api.trial_on(Plan::Pro).await;
+    let at = |at: &str| json!({"closesAt": at});
+    let (_, created) = post(&api, &key, "/api/forms", &with(form(), &at("2030-01-01"))).await;
+    assert_eq!(
+        created["closesAt"], "2030-01-01T00:00:00Z",
+        "an account's time zone is UTC at first: {created}"
+    );
+    let zone = json!({"timezone": "Europe/Berlin"});
+    assert_eq!(api.send(Method::PUT, "/api/account", Some(&key), &zone).await.0, StatusCode::OK);
+    for (text, instant) in [
+        ("2030-01-01", "2029-12-31T23:00:00Z"),
+        ("2030-01-01T10:00", "2030-01-01T09:00:00Z"),
+        ("2030-07-01T10:00:30", "2030-07-01T08:00:30Z"),
+        ("2030-07-01T10:00Z", "2030-07-01T10:00:00Z"),
+        // Skipped by the clock: the later instant. Shown twice: the earlier one.
+        ("2030-03-31T02:30", "2030-03-31T01:30:00Z"),
+        ("2030-10-27T02:30", "2030-10-27T00:30:00Z"),
+    ] {
+        let (status, created) = post(&api, &key, "/api/forms", &with(form(), &at(text))).await;
+        assert_eq!(
+            (status, &created["closesAt"]),
+            (StatusCode::CREATED, &json!(instant)),
+            "{text}: {created}"
+        );
+        let id = created["formId"].as_str().unwrap();
+        assert_eq!(put(&api, &key, id, &json!({"closesAt": null})).await.1["closesAt"], Value::Null);
+        assert_eq!(put(&api, &key, id, &at(text)).await.1["closesAt"], instant, "{text}");
+        assert_eq!(put(&api, &key, id, &json!({"name": "G"})).await.1["closesAt"], instant, "unchanged");
+        assert_eq!(
+            api.send(Method::DELETE, &format!("/api/forms/{id}"), Some(&key), &Value::Null).await.0,
+            200
+        );
+    }
+    let wrong = with(form(), &json!({"closesAt": "next friday", "maxSubmissions": 0}));
+    let (status, problem) = post(&api, &key, "/api/forms", &wrong).await;
+    assert_eq!((status, fields(&problem)), (StatusCode::BAD_REQUEST, vec!["maxSubmissions", "closesAt"]));
+    let message = problem["fieldErrors"][1]["message"].as_str().unwrap();
+    assert!(message.contains("2030-01-31T18:00") && message.contains("Europe/Berlin"), "{message}");
+    let id = created["formId"].as_str().unwrap();
+    let (status, problem) = put(&api, &key, id, &at("soon")).await;
+    assert_eq!((status, fields(&problem)), (StatusCode::BAD_REQUEST, vec!["closesAt"]));
+}
+
+#[tokio::test]
+async fn a_file_field_shows_the_limit_of_the_plan_and_can_be_sent_back() {
+    let api = Api::start(&[]).await;
+    let (key, account_id) = api.trial_on(Plan::Free).await;
+    let file = |name: &str, max: Option<u64>| json!({"name": name, "label": "L", "type": "file", "maxFileSize": max});
+    let fields = json!([file("any", None), file("small", Some(1_000)), file("large", Some(10_485_760))]);
+    let id = create(&api, &key, "/api/forms", &json!({"name": "F", "fields": fields})).await;
+    let limits = |form: &Value| {
+        let fields = form["fields"].as_array().unwrap().iter();
+        fields.map(|field| field["effectiveMaxFileSize"].as_u64().unwrap()).collect::<Vec<_>>()
+    };
+    let plan = |plan: Plan| u64::try_from(plan.limits().asset_size_limit).unwrap();
+    let shown = read(&api, &key, &id).await;
+    assert_eq!(limits(&shown), [plan(Plan::Free), 1_000, plan(Plan::Free)]);
+    assert_eq!(shown["fields"][2]["maxFileSize"], 10_485_760);
+    let (status, updated) = put(&api, &key, &id, &json!({"fields": shown["fields"]})).await;
+    assert_eq!((status, &updated["fields"]), (StatusCode::OK, &shown["fields"]), "{updated}");
+    api.set_plan(account_id, Plan::Pro).await;
+    assert_eq!(limits(&read(&api, &key, &id).await), [plan(Plan::Pro), 1_000, 10_485_760]);
 }
 
 #[tokio::test]

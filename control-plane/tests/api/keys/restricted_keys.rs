@@ -53,7 +53,7 @@ impl Fixture {
 
     async fn create_key(&self, permissions: &Permissions) -> (Uuid, String) {
         self.api
-            .insert_key(
+            .insert_child(
                 self.account_id,
                 permissions.scopes,
                 permissions.restrictions.clone(),

@@ -109,6 +109,7 @@ pub(super) fn all() -> Vec<Case> {
         row("account.usage", "", Account, |_, _| nothing()),
         row("account.plans", "", Account, |_, _| nothing()),
         row("account.upgrade", "", Account, |_, _| body(json!({"plan": "scale"}))),
+        row("account.claim_link", "", Account, |_, _| nothing()),
         row("help.create", "", Account, |_, _| {
             body(json!({"category": "Help", "subject": "How?", "message": "Tell me."}))
         }),
@@ -257,6 +258,11 @@ pub(super) fn all() -> Vec<Case> {
             query: "?email=ana@example.com".to_owned(),
             ..path(it.form, Value::Null)
         }),
+        row("submissions.results", "", Names(Forms), |_, it| path(it.form, Value::Null)),
+        row("submissions.read", "", Names(Forms), |_, it| RecordedRequest {
+            inner: Some(it.submission),
+            ..path(it.form, Value::Null)
+        }),
         row("workflows.list", "", Nothing, |_, _| nothing()),
         // Presets have names instead of ids.
         row("workflows.read", "", Nothing, |_, _| query("contact".to_owned())),
@@ -271,6 +277,10 @@ pub(super) fn all() -> Vec<Case> {
         row("submissions.mark", "", Names(Forms), |_, it| RecordedRequest {
             inner: Some(it.submission),
             ..path(it.form, json!({"status": "received"}))
+        }),
+        last("submissions.delete_one", "", Names(Forms), |_, it| RecordedRequest {
+            inner: Some(it.submission),
+            ..path(it.form, Value::Null)
         }),
         row("webhooks.list", "", Lists(Webhooks), |_, _| nothing()),
         row("webhooks.create", "", Creates(Webhooks), |own, _| {

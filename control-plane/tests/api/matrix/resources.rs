@@ -94,7 +94,7 @@ async fn resources(api: &Api, key: &str, account_id: Uuid, subdomain: Uuid, name
     let folder = create_resource(api, key, "/api/folders", json!({"name": name}), "id").await;
     // A key without scopes, within every caller's restrictions except its folder.
     let restrictions = Restrictions { folder_id: Some(folder), ids: [(Resource::Keys, [].into())].into() };
-    let (held, _) = api.insert_key(account_id, ScopeSet::default(), restrictions, None).await;
+    let (held, _) = api.insert_child(account_id, ScopeSet::default(), restrictions, None).await;
     let page = |slug: &str| {
         let template = "<p>{{a}}</p>";
         json!({"slug": slug, "title": name, "html": "x", "folderId": folder, "subdomainId": subdomain,

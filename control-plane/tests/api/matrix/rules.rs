@@ -74,6 +74,7 @@ const fn no_listed_page(position: &'static str) -> Exception {
     Exception { operation: "entries.restore", position, columns, response, reason }
 }
 
+const ACCOUNT_UPDATE: Column = Column::OneScope(Scope::new(Resource::Account, Action::Update));
 const FORMS_CREATE: Column = Column::OneScope(Scope::new(Resource::Forms, Action::Create));
 const AUTOMATIONS_CREATE: Column = Column::OneScope(Scope::new(Resource::Automations, Action::Create));
 const AUTOMATIONS_UPDATE: Column = Column::OneScope(Scope::new(Resource::Automations, Action::Update));
@@ -101,6 +102,14 @@ const EXCEPTIONS: &[Exception] = &[
     no_listed_page(""),
     no_listed_page("body.archiveId"),
     folder_key("account.update", "", "settings belong to the whole account"),
+    folder_key("account.claim_link", "", "a claim hands over the whole account"),
+    Exception {
+        operation: "account.claim_link",
+        position: "",
+        columns: &[ACCOUNT_UPDATE, Column::Session],
+        response: Some((403, Some("insufficient_scope"))),
+        reason: "only the trial's own key may hand over the account",
+    },
     folder_key("account.upgrade", "", "the plan belongs to the whole account"),
     folder_key("subdomains.rename", "", NAME),
     folder_key("subdomains.create", "", NAME),

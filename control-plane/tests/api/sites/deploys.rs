@@ -173,6 +173,7 @@ async fn an_invalid_zip_publishes_nothing_and_leaves_no_referenced_blobs() {
             "{problem}"
         );
         assert!(problem["detail"].as_str().unwrap().contains(message), "{problem}");
+        assert_eq!(problem["fieldErrors"][0]["field"], "zip", "{problem}");
         let (_, seen) = owner.send(Method::GET, &format!("/api/deploy/{id}"), Value::Null).await;
         assert_eq!(seen["status"], "uploaded");
     }

@@ -70,6 +70,6 @@ async fn a_file_of_rules_that_is_too_large_is_ignored_with_a_note() {
     let owner = Owner::with_plan(Plan::Pro).await;
     let large = "/a /b\n".repeat(12_000);
     let done = owner.deploy(&[("index.html", b"x"), ("_redirects", large.as_bytes())]).await;
-    assert!(done["notes"][0]["reason"].as_str().unwrap().contains("72000 bytes"), "{done}");
+    assert!(done["notes"][0]["reason"].as_str().unwrap().contains("70.4 KB"), "{done}");
     owner.check_rules("rules is null").await;
 }

@@ -176,3 +176,26 @@ async fn erasure_spans_transactions_and_requires_an_address() {
     let none = "do $$ begin assert (select sum(submission_count) from forms) = 0; end $$";
     api.execute(none).await.unwrap();
 }
+
+#[tokio::test]
+async fn an_international_address_is_erased_in_both_spellings_and_among_extra_texts() {
+    let api = Api::start(&[]).await;
+    let (key, _) = api.trial_on(domain::plans::Plan::Pro).await;
+    let form = create(&api, &key, "/api/forms", json!({"name": "F", "fields": fields()})).await;
+    let form: Uuid = form["formId"].as_str().unwrap().parse().unwrap();
+    let at = "2027-01-30T10:00:00Z";
+    for address in ["%61na@b%C3%BCcher.example", "ana@xn--bcher-kva.example"] {
+        for stored in ["Ana@bücher.example", "ana@xn--bcher-kva.example"] {
+            insert_submission(&api, form, at, "received", &json!({"mail": stored})).await;
+        }
+        let extra = insert_submission(&api, form, at, "received", &json!({"text": "x"})).await;
+        api.execute(&format!(
+            "update submissions set extra = '{{\"cc\": \"b@example.com; ana@bücher.example\"}}' where id = '{extra}'"
+        ))
+        .await
+        .unwrap();
+        insert_submission(&api, form, at, "received", &json!({"mail": "ana@bucher.example"})).await;
+        let (status, response) = erase(&api, &key, form, address).await;
+        assert_eq!((status, &response["deleted"]), (StatusCode::OK, &json!(3)), "{response}");
+    }
+}

@@ -52,31 +52,43 @@ async fn answers_are_in_their_columns_and_formulas_are_escaped() {
     }
     insert_submission(&api, form, at, "spam", &json!({"note": "buy"})).await;
     ids.push(insert_submission(&api, form, at, "archived", &json!({"note": "put aside"})).await);
-    api.execute("update submissions set external_id = '=a' where payload ->> 'note' = 'put aside'")
+    let set = r#"external_id = '=a', extra = '{"utm": "=x"}'"#;
+    api.execute(&format!("update submissions set {set} where payload ->> 'note' = 'put aside'"))
         .await
         .unwrap();
 
     let lines = [
         r#""received","","a@b.co","say ""hi"",
-please","-3.5","L","Mon; Tue","""#,
-        r#""received","","","'=1+1","12","","","{""gone"": ""=x""}""#,
-        r#""received","","","'+49","","","'@x","""#,
-        r#""received","","","'-1","'-1","","","""#,
-        r#""received","","","'@cmd","","","","""#,
-        "\"received\",\"\",\"\",\"'\tx\",\"\",\"\",\"\",\"\"",
-        "\"received\",\"\",\"\",\"'\rx\",\"\",\"\",\"\",\"\"",
-        r#""received","","","ü 日本 a=b","","","","""#,
-        r#""received","","","'＝1+1","","","","""#,
-        r#""received","","","'＋1","","","","""#,
-        r#""received","","","'－1","","","'＠x","""#,
-        r#""archived","'=a","","put aside","","","","""#,
+please","-3.5","L","Mon; Tue","","""#,
+        r#""received","","","'=1+1","12","","","{""gone"": ""=x""}","""#,
+        r#""received","","","'+49","","","'@x","","""#,
+        r#""received","","","'-1","'-1","","","","""#,
+        r#""received","","","'@cmd","","","","","""#,
+        "\"received\",\"\",\"\",\"'\tx\",\"\",\"\",\"\",\"\",\"\"",
+        "\"received\",\"\",\"\",\"'\rx\",\"\",\"\",\"\",\"\",\"\"",
+        r#""received","","","ü 日本 a=b","","","","","""#,
+        r#""received","","","'＝1+1","","","","","""#,
+        r#""received","","","'＋1","","","","","""#,
+        r#""received","","","'－1","","","'＠x","","""#,
+        r#""archived","'=a","","put aside","","","","","{""utm"": ""=x""}""#,
     ];
-    let columns = "id,submittedAt,status,externalId,email,note,age,size,days,otherAnswers";
+    let columns = "id,submittedAt,status,externalId,email,note,age,size,days,otherAnswers,extraAnswers";
     let mut expected = format!("\"{}\"\n", columns.replace(',', "\",\""));
     for (id, line) in ids.iter().zip(lines) {
         expected += &format!("\"{id}\",\"2027-01-30T10:00:00.500Z\",{line}\n");
     }
     assert_eq!(export(&api, &key, form).await, expected);
+
+    let archived = format!("/api/forms/{form}/submissions?status=archived");
+    let (_, listed) = api.send(Method::GET, &archived, Some(&key), &Value::Null).await;
+    let listed = &listed["submissions"][0];
+    assert_eq!(
+        (&listed["payload"], &listed["extra"]),
+        (&json!({"note": "put aside"}), &json!({"utm": "=x"}))
+    );
+    let received = format!("/api/forms/{form}/submissions");
+    let (_, listed) = api.send(Method::GET, &received, Some(&key), &Value::Null).await;
+    assert!(listed["submissions"][0].get("extra").is_none(), "{listed}");
 
     let headers = request_export(&api, &key, form).await.headers().clone();
     assert_eq!(headers["content-type"], "text/csv; charset=utf-8; header=present");
@@ -91,8 +103,16 @@ async fn an_empty_export_has_an_escaped_header() {
     let form = form(&api, &key, json!([{"name": "-a", "label": "A", "type": "text"}])).await;
     assert_eq!(
         export(&api, &key, form).await,
-        "\"id\",\"submittedAt\",\"status\",\"externalId\",\"'-a\",\"otherAnswers\"\n"
+        "\"id\",\"submittedAt\",\"status\",\"externalId\",\"'-a\",\"otherAnswers\",\"extraAnswers\"\n"
     );
+    // No two columns have one name.
+    for (name, last) in [("extra", "extraAnswers"), ("extraAnswers", "extraAnswers2")] {
+        let form = self::form(&api, &key, json!([{"name": name, "label": "A", "type": "text"}])).await;
+        let expected = format!(
+            "\"id\",\"submittedAt\",\"status\",\"externalId\",\"{name}\",\"otherAnswers\",\"{last}\"\n"
+        );
+        assert_eq!(export(&api, &key, form).await, expected);
+    }
 }
 
 #[tokio::test]

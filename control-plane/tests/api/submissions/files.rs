@@ -155,3 +155,20 @@ async fn an_account_without_storage_links_no_files() {
     let (status, problem) = fixture.upsert("a", json!({"cv": file})).await;
     assert_eq!((status, &problem["code"]), (403, &json!("quota_exceeded")), "{problem}");
 }
+
+#[tokio::test]
+async fn received_spam_gets_the_files_that_were_not_kept_with_it() {
+    let fixture = Fixture::setup().await;
+    let file = fixture.file(fixture.form, "cv").await;
+    let id = Uuid::from_bytes(Rng::system().bytes());
+    let spam = format!(
+        "insert into submissions (id, account_id, form_id, payload, status, spam_reasons, created_at, updated_at)
+         values ('{id}', '{}', '{}', '{{\"cv\": \"{file}\"}}', 'spam', '{{honeypot}}', now(), now())",
+        fixture.account_id, fixture.form
+    );
+    fixture.api.execute(&spam).await.unwrap();
+    let status = &json!({"status": "received"});
+    let (code, received) = fixture.send(Method::POST, &format!("{id}/status"), status).await;
+    assert_eq!((code, files(&received)), (200, vec![file.to_string().as_str()]), "{received}");
+    assert_eq!(fixture.stored_bytes().await, 1_000);
+}

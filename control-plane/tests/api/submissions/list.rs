@@ -80,7 +80,7 @@ async fn submissions_are_filtered_by_text_time_answers_and_status() {
     for (at, status, payload) in &rows {
         insert_submission(&api, form, at, status, payload).await;
     }
-    let cases: [(&str, &[&str]); 22] = [
+    let cases: [(&str, &[&str]); 32] = [
         ("", &["pears", "green Apples", "red apples"]),
         ("status=received", &["pears", "green Apples", "red apples"]),
         ("status=spam", &["cheap apples"]),
@@ -93,6 +93,18 @@ async fn submissions_are_filtered_by_text_time_answers_and_status() {
         ("search=red%20or%20pears", &["pears", "red apples"]),
         ("search=ana@example.com", &["red apples"]),
         ("search=nowhere", &[]),
+        // The beginning of a word is enough.
+        ("search=app", &["green Apples", "red apples"]),
+        ("search=Gre%20AP", &["green Apples"]),
+        ("search=ana@exam", &["red apples"]),
+        ("search=ana", &["red apples"]),
+        ("search=ples", &[]),
+        ("search=gree%20or%20pea", &["pears", "green Apples"]),
+        ("search=%26%20app", &["green Apples", "red apples"]),
+        // Phrases and excluded words are whole.
+        ("search=%22red%20app%22", &[]),
+        ("search=app%20-re", &["green Apples", "red apples"]),
+        ("search=%26%20%21", &[]),
         ("search=%27%29%3B%20drop%20table%20x%20%26%20%7C%20%21%20%3A%2A", &[]),
         ("from=2027-01-31", &["pears", "green Apples"]),
         ("to=2027-01-31", &["green Apples", "red apples"]),

@@ -4,4 +4,6 @@ mod erasure;
 mod exports;
 mod files;
 pub(crate) mod list;
+mod one;
+mod results;
 mod writes;

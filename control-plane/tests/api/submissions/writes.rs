@@ -74,6 +74,7 @@ impl Fixture {
             id: rng.uuid_v7(now),
             external_id: None,
             payload: payload.as_object().unwrap().clone(),
+            extra: serde_json::Map::new(),
             spam_reasons: spam.iter().map(ToString::to_string).collect(),
         };
         let new_id = || rng.uuid_v7(now);
@@ -166,6 +167,8 @@ async fn an_upsert_must_satisfy_the_form() {
     assert_eq!((status, &problem["fieldErrors"][0]["field"]), (400, &json!("externalId")));
     assert_eq!(fixture.upsert("1", json!({"email": "a@b.co"})).await.0, 201);
     let (status, problem) = fixture.upsert("2", json!({"email": "A@b.co "})).await;
+    assert_eq!((status, &problem["code"]), (409, &json!("duplicate_submission")), "{problem}");
+    let (status, problem) = fixture.upsert("2", json!({"email": "A@B .co"})).await;
     assert_eq!((status, &problem["code"]), (400, &json!("validation_failed")), "an e-mail has no space");
     let (status, problem) = fixture.upsert("2", json!({"email": "A@B.co"})).await;
     assert_eq!((status, &problem["code"]), (409, &json!("duplicate_submission")), "{problem}");

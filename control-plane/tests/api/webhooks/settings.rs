@@ -281,3 +281,54 @@ async fn webhook_urls_and_secrets_are_stored_encrypted() {
         owner.api.execute(&absent).await.unwrap();
     }
 }
+
+#[tokio::test]
+async fn a_mapping_onto_the_name_of_another_field_is_rejected_with_both_names() {
+    let owner = Owner::new(&[]).await;
+    let field = |name: &str| json!({"name": name, "label": "L", "type": "text"});
+    let form = json!({"name": "Guests", "fields": [field("mail"), field("contact"), field("b")]});
+    let (_, created) = owner.call(Method::POST, "/api/forms", form).await;
+    let form = created["formId"].clone();
+    let with_mapping = |mapping: Value| json!({"url": "https://example.com/hook", "formIds": [form], "fieldMapping": mapping});
+    let taken = |name: &str| (format!("fieldMapping.{name}"), "name_taken".to_owned());
+    assert_eq!(
+        owner.rejected("/api/webhooks", with_mapping(json!({"mail": "contact"}))).await,
+        taken("mail")
+    );
+    assert_eq!(
+        owner.rejected("/api/webhooks", with_mapping(json!({"b": "x", "mail": "x"}))).await,
+        taken("mail")
+    );
+    let for_all = json!({"url": "https://example.com/hook", "fieldMapping": {"mail": "contact"}});
+    let (_, problem) = owner.call(Method::POST, "/api/webhooks", for_all).await;
+    let message = problem["fieldErrors"][0]["message"].as_str().unwrap();
+    assert!(["Guests", "`mail`", "`contact`"].iter().all(|part| message.contains(part)), "{message}");
+
+    // Two fields may swap their names, and names of fields that the form does not have are free.
+    let swap = json!({"mail": "contact", "contact": "mail", "none": "b"});
+    let (path, _) = owner.webhook(with_mapping(swap)).await;
+    assert_eq!(owner.rejected(&path, json!({"fieldMapping": {"b": "mail"}})).await, taken("b"));
+    assert_eq!(owner.get(&path).await["fieldMapping"]["none"], "b", "unchanged");
+    let (status, _) = owner.call(Method::PATCH, &path, json!({"fieldMapping": {"mail": "phone"}})).await;
+    assert_eq!(status, StatusCode::OK);
+
+    // A form can't get such a field later either, nor such a webhook.
+    let form_path = format!("/api/forms/{}", form.as_str().unwrap());
+    let edit = async |body: Value| owner.call(Method::PUT, &form_path, body).await;
+    let (status, problem) = edit(json!({"fields": [field("mail"), field("phone")]})).await;
+    assert_eq!((status, &problem["fieldErrors"][0]["field"]), (StatusCode::BAD_REQUEST, &json!("fields")));
+    assert!(problem["detail"].as_str().unwrap().contains("`mail` and `phone`"), "{problem}");
+    assert_eq!(edit(json!({"fields": [field("mail"), field("b")]})).await.0, StatusCode::OK);
+    let id = path.rsplit('/').next().unwrap();
+    let other = json!({"name": "Other", "fields": [field("phone"), field("mail")], "webhookIds": [id]});
+    let (status, problem) = owner.call(Method::POST, "/api/forms", other).await;
+    assert_eq!(
+        (status, &problem["fieldErrors"][0]["field"]),
+        (StatusCode::BAD_REQUEST, &json!("webhookIds"))
+    );
+    // A webhook for all forms, which may belong to another key, is in no new form's way.
+    owner.webhook(json!({"url": "https://example.com/all", "fieldMapping": {"mail": "cell"}})).await;
+    let new = json!({"name": "New", "fields": [field("cell"), field("mail")]});
+    let (status, created) = owner.call(Method::POST, "/api/forms", new).await;
+    assert_eq!(status, StatusCode::CREATED, "{created}");
+}

@@ -8,8 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use http::{HeaderValue, header};
-use store::forms::OpenForm;
-use uuid::Uuid;
+use store::forms::{Form, OpenForm};
 
 use super::gzip_with_gap::GzipWithGap;
 use super::page::Page;
@@ -63,8 +62,8 @@ impl CachedFormPage {
         Arc::ptr_eq(&self.open, open)
     }
 
-    pub(super) fn form_id(&self) -> Uuid {
-        self.open.form.id
+    pub(super) fn form(&self) -> &Form {
+        &self.open.form
     }
 
     /// Returns the number of bytes of the uncompressed page.

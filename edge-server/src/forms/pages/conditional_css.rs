@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use domain::fields::{Field, FieldType, ShowIf};
+use domain::fields::{Display, Field, FieldType, ShowIf};
 use serde_json::Value;
 
 /// Returns the rules for a form's fields, which are elements with the id `ask-<name>`.
@@ -32,6 +32,14 @@ fn condition(other: &Field, equals: &Value) -> Option<String> {
     match other.kind {
         FieldType::Checkbox if *equals == Value::Bool(true) => Some(format!(":has({id}:checked)")),
         FieldType::Checkbox if *equals == Value::Bool(false) => Some(format!(":not(:has({id}:checked))")),
+        FieldType::Select if other.display == Some(Display::Radio) => {
+            index().map(|at| format!(":has({id}-{}:checked)", at + 1))
+        }
+        FieldType::Number => {
+            let points = other.scale()?;
+            let at = points.clone().position(|point| equals.as_f64() == Some(point as f64))?;
+            Some(format!(":has({id}-{}:checked)", at + 1))
+        }
         // The first option is empty.
         FieldType::Select => index().map(|at| format!(":has({id} option:nth-of-type({}):checked)", at + 2)),
         FieldType::Multiselect => index().map(|at| format!(":has({id}-{}:checked)", at + 1)),
@@ -63,5 +71,19 @@ mod tests {
             ),
         ];
         assert_eq!(rules(&fields), expected.concat());
+    }
+
+    #[test]
+    fn follows_radio_buttons_and_the_points_of_a_scale() {
+        let fields: Vec<Field> = serde_json::from_value(json!([
+            {"name": "plan", "label": "P", "type": "select", "options": ["a", "b"], "display": "radio"},
+            {"name": "nps", "label": "N", "type": "number", "min": -1, "max": 3, "display": "scale"},
+            {"name": "x", "label": "X", "type": "text", "showIf": {"field": "plan", "equals": "b"}},
+            {"name": "y", "label": "Y", "type": "text", "showIf": {"field": "nps", "equals": 1}},
+        ]))
+        .unwrap();
+        let rules = rules(&fields);
+        assert!(rules.contains("form:has(#field-plan-2:checked) #ask-x{display:block}"), "{rules}");
+        assert!(rules.contains("form:has(#field-nps-3:checked) #ask-y{display:block}"), "{rules}");
     }
 }

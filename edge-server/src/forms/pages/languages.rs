@@ -112,6 +112,10 @@ pub(crate) struct PageMessages {
     pub(crate) leave_empty: String,
     pub(crate) proving: String,
     pub(crate) needs_script: String,
+    pub(crate) no_answer: String,
+    pub(crate) confirm_title: String,
+    pub(crate) confirm: String,
+    pub(crate) confirm_send: String,
 }
 
 /// Errors in answers.
@@ -123,6 +127,7 @@ struct ErrorMessages {
     too_short: String,
     too_long: String,
     pattern: String,
+    expected: String,
     email: String,
     url: String,
     date: String,
@@ -159,7 +164,10 @@ impl Messages {
                 let limit = field.max_length.map_or(domain::fields::MAX_TEXT, |limit| limit as usize);
                 limited(&errors.too_long, Some(limit.min(domain::fields::MAX_TEXT).to_string()))
             }
-            "pattern" => errors.pattern.clone(),
+            "pattern" => match field.pattern_hint.as_deref().filter(|hint| !hint.trim().is_empty()) {
+                Some(hint) => errors.expected.replace("{hint}", hint),
+                None => errors.pattern.clone(),
+            },
             "email" => errors.email.clone(),
             "url" => errors.url.clone(),
             "date" => errors.date.clone(),

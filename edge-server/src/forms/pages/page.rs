@@ -14,23 +14,23 @@ use store::forms::OpenForm;
 
 use super::conditional_css;
 use super::languages::{Language, Messages};
+use super::look::Look;
+pub(crate) use super::presentation::Presentation;
+use super::presentation::{Frame, Theme};
 use super::view_model::FormModel;
 use crate::forms::redirect::redirect_target;
 use crate::sites::pages::encoded::gzip;
 use crate::sites::pages::encodings::{Accepted, GZIP_INDEX};
 
 /// The style of all forms. It is inlined, so that the page is rendered once.
-const STYLE: &str = include_str!("../../../static/form.css");
-
-/// The language and framing of a page.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct Presentation {
-    pub(crate) language: Language,
-    /// Whether the URL names the language; it is then retained after submitting.
-    pub(crate) is_language_explicit: bool,
-    /// Whether the page is shown in a frame on another page.
-    pub(crate) is_embedded: bool,
-}
+const STYLE: &str = concat!(
+    include_str!("../../../static/form.css"),
+    "@media (prefers-color-scheme: dark) { :root:not([data-theme]) {\n",
+    include_str!("../../../static/form.dark.css"),
+    "} }\n:root[data-theme=dark] {\n",
+    include_str!("../../../static/form.dark.css"),
+    "}\n",
+);
 
 /// A page with one sentence instead of a form.
 #[derive(Debug)]
@@ -65,6 +65,7 @@ impl FormTemplates {
             ("form.html", include_str!("../../../templates/form.html")),
             ("notice.html", include_str!("../../../templates/notice.html")),
             ("frame.html", include_str!("../../../templates/frame.html")),
+            ("confirm.html", include_str!("../../../templates/confirm.html")),
         ] {
             templates.add_template(name, source).with_context(|| format!("reading the template {name}"))?;
         }
@@ -82,11 +83,12 @@ impl FormTemplates {
         open: &OpenForm,
         presentation: Presentation,
         model: &FormModel<'_>,
+        look: &Look,
         token: &str,
     ) -> Result<Page, minijinja::Error> {
         let form = &open.form;
         let fields: Vec<_> = form.fields.iter().map(|field| model.field(field)).collect();
-        let css = conditional_css::rules(&form.fields);
+        let css = conditional_css::rules(&form.fields) + &look.css;
         let context = json!({
             "name": form.name,
             "submit_label": form.submit_label,
@@ -100,9 +102,29 @@ impl FormTemplates {
             "challenge": form.spam.proof_of_work.then(|| format!("/api/forms/{}/challenge", form.id)),
             "token": token,
         });
-        let allowed_targets =
-            if redirect_target(open).is_some() && !presentation.is_embedded { " http: https:" } else { "" };
-        self.render("form.html", presentation, context, &css, allowed_targets)
+        let policy =
+            Policy { css: &css, logo_url: look.logo_url.as_deref(), targets: targets(open, presentation) };
+        self.render("form.html", presentation, context, policy)
+    }
+
+    /// Renders the page that asks a visitor to confirm a submission.
+    pub(crate) fn confirmation(
+        &self,
+        open: &OpenForm,
+        presentation: Presentation,
+        look: &Look,
+        token: &str,
+    ) -> Result<Page, minijinja::Error> {
+        let context = json!({
+            "action": format!("/api/forms/{}/confirm", open.form.id),
+            "token": token,
+        });
+        let policy = Policy {
+            css: &look.css,
+            logo_url: look.logo_url.as_deref(),
+            targets: targets(open, presentation),
+        };
+        self.render("confirm.html", presentation, context, policy)
     }
 
     /// Renders a notice.
@@ -110,6 +132,7 @@ impl FormTemplates {
         &self,
         presentation: Presentation,
         notice: &Notice<'_>,
+        look: &Look,
     ) -> Result<Page, minijinja::Error> {
         let context = json!({
             "title": notice.title,
@@ -117,7 +140,8 @@ impl FormTemplates {
             "is_thanks": notice.is_thanks,
             "redirect_url": notice.redirect_url,
         });
-        self.render("notice.html", presentation, context, "", "")
+        let policy = Policy { css: &look.css, logo_url: look.logo_url.as_deref(), targets: "" };
+        self.render("notice.html", presentation, context, policy)
     }
 
     fn render(
@@ -125,8 +149,7 @@ impl FormTemplates {
         template: &str,
         presentation: Presentation,
         mut context: Value,
-        css: &str,
-        allowed_targets: &str,
+        policy: Policy<'_>,
     ) -> Result<Page, minijinja::Error> {
         let messages = self.messages(presentation.language);
         let frame = json!({
@@ -134,15 +157,20 @@ impl FormTemplates {
             "direction": messages.direction,
             "t": messages.page,
             "style": STYLE,
-            "conditional_css": css,
+            "own_css": policy.css,
+            "logo_url": policy.logo_url,
             "explicit_language": presentation.is_language_explicit,
-            "embedded": presentation.is_embedded,
+            "embedded": presentation.is_embedded(),
+            "popup": presentation.frame == Frame::Popup,
+            "solid": presentation.is_solid,
+            "theme": presentation.theme.map(Theme::as_str),
+            "look": presentation.look(),
         });
         if let (Value::Object(context), Value::Object(frame)) = (&mut context, frame) {
             context.extend(frame);
         }
         let html = self.templates.get_template(template)?.render(minijinja::value::Serde(&context))?;
-        Ok(Page { html, headers: headers(css, allowed_targets) })
+        Ok(Page { html, headers: headers(&policy) })
     }
 }
 
@@ -166,16 +194,30 @@ impl Page {
     }
 }
 
-/// The policy allows the edge's own scripts, the inlined styles, and framing by any page. Browsers apply `form-action` to
-/// redirects too, so a form with a redirect URL needs `allowed_targets`.
-fn headers(css: &str, allowed_targets: &str) -> HeaderMap {
+/// What a page's content security policy depends on.
+struct Policy<'a> {
+    /// The page's own style rules.
+    css: &'a str,
+    logo_url: Option<&'a str>,
+    /// Where the form may lead beside the edge itself.
+    targets: &'static str,
+}
+
+/// Browsers apply `form-action` to redirects too, so a form with a redirect URL needs any target.
+fn targets(open: &OpenForm, presentation: Presentation) -> &'static str {
+    if redirect_target(open).is_some() && !presentation.is_embedded() { " http: https:" } else { "" }
+}
+
+/// The policy allows the edge's own scripts, the inlined styles, the owner's logo, and framing by any page.
+fn headers(Policy { css, logo_url, targets }: &Policy<'_>) -> HeaderMap {
     let mut styles = hash(STYLE);
     if !css.is_empty() {
         styles = format!("{styles} {}", hash(css));
     }
+    let logo = logo_url.map_or_else(String::new, |url| format!(" {url}"));
     let policy = format!(
-        "default-src 'none'; script-src 'self'; style-src {styles}; img-src 'self' data:; connect-src 'self'; worker-src 'self'; \
-         form-action 'self'{allowed_targets}; base-uri 'none'; frame-ancestors *"
+        "default-src 'none'; script-src 'self'; style-src {styles}; img-src 'self' data:{logo}; connect-src 'self'; worker-src 'self'; \
+         form-action 'self'{targets}; base-uri 'none'; frame-ancestors *"
     );
     let text = HeaderValue::from_static;
     let mut headers = HeaderMap::new();

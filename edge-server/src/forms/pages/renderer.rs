@@ -5,16 +5,20 @@ use std::sync::Arc;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use chrono::{DateTime, Utc};
+use domain::addresses::Addresses;
 use domain::answers::Answers;
+use domain::appearance::Appearance;
 use domain::encryption::MasterKey;
 use domain::forms::ClosedReason;
+use domain::honeypot;
 use http::StatusCode;
-use store::forms::OpenForm;
+use store::forms::{Form, OpenForm};
 use url::Url;
 use web::{Code, Problem};
 
 use super::cached_page::CachedFormPage;
 use super::languages::Messages;
+use super::look::Look;
 use super::page::{FormTemplates, Notice, Page, Presentation};
 use super::view_model::{FormModel, Prefill};
 use crate::forms::redirect::redirect_target;
@@ -24,6 +28,7 @@ use crate::sites::pages::encodings::{Accepted, GZIP_INDEX};
 pub(crate) struct FormRenderer {
     templates: FormTemplates,
     key: MasterKey,
+    addresses: Addresses,
     /// Takes the token's place in cached pages. It is random, so that no form can contain it.
     token_placeholder: String,
 }
@@ -31,8 +36,13 @@ pub(crate) struct FormRenderer {
 impl FormRenderer {
     /// # Errors
     /// A template is invalid.
-    pub(crate) fn new(key: MasterKey, placeholder: [u8; 16]) -> anyhow::Result<Self> {
-        Ok(Self { templates: FormTemplates::new()?, key, token_placeholder: hex::encode(placeholder) })
+    pub(crate) fn new(key: MasterKey, addresses: Addresses, placeholder: [u8; 16]) -> anyhow::Result<Self> {
+        Ok(Self {
+            templates: FormTemplates::new()?,
+            key,
+            addresses,
+            token_placeholder: hex::encode(placeholder),
+        })
     }
 
     /// Returns the key that signs tokens, challenges and digests of forms.
@@ -52,7 +62,7 @@ impl FormRenderer {
         prefill: &Prefill<'_>,
         now: DateTime<Utc>,
     ) -> Response {
-        let new = || domain::honeypot::token(&self.key, open.form.id, now.timestamp());
+        let new = || self.token(&open.form, &prefill.answers, now.timestamp());
         let token = prefill.token.map_or_else(new, str::to_owned);
         let status = if prefill.errors.is_empty() { StatusCode::OK } else { StatusCode::BAD_REQUEST };
         respond(self.render(open, presentation, prefill, &token), status)
@@ -67,7 +77,7 @@ impl FormRenderer {
         accepted: Accepted,
         now: DateTime<Utc>,
     ) -> Response {
-        let token = domain::honeypot::token(&self.key, open.form.id, now.timestamp());
+        let token = self.token(&open.form, &answers, now.timestamp());
         let prefill = Prefill { answers, ..Prefill::default() };
         match self.render(open, presentation, &prefill, &token) {
             Ok(page) => page.into_encoded_response(accepted),
@@ -87,25 +97,34 @@ impl FormRenderer {
             ClosedReason::Closed => &messages.closed,
             ClosedReason::Full => &messages.full,
         };
-        self.notice(presentation, StatusCode::GONE, &open.form.name, message)
+        let notice = Notice { title: &open.form.name, message, is_thanks: false, redirect_url: None };
+        respond(
+            self.templates.notice(presentation, &notice, &self.look(open, presentation)),
+            StatusCode::GONE,
+        )
+    }
+
+    /// Returns the page for answers that were received before.
+    pub(crate) fn duplicate(&self, open: &OpenForm, presentation: Presentation) -> Response {
+        let message = &self.messages(presentation).page.duplicate;
+        let notice = Notice { title: &open.form.name, message, is_thanks: false, redirect_url: None };
+        respond(
+            self.templates.notice(presentation, &notice, &self.look(open, presentation)),
+            StatusCode::CONFLICT,
+        )
     }
 
     /// Returns a page with one sentence.
-    pub(crate) fn notice(
-        &self,
-        presentation: Presentation,
-        status: StatusCode,
-        title: &str,
-        message: &str,
-    ) -> Response {
+    fn notice(&self, presentation: Presentation, status: StatusCode, title: &str, message: &str) -> Response {
         let notice = Notice { title, message, is_thanks: false, redirect_url: None };
-        respond(self.templates.notice(presentation, &notice), status)
+        let look = Look::new(&Appearance::default(), presentation, &self.addresses);
+        respond(self.templates.notice(presentation, &notice, &look), status)
     }
 
     /// Returns the thank-you page.
     pub(crate) fn thanks(&self, open: &OpenForm, presentation: Presentation) -> Response {
         let messages = &self.messages(presentation).page;
-        let url = redirect_target(open).filter(|_| presentation.is_embedded);
+        let url = redirect_target(open).filter(|_| presentation.is_embedded());
         let notice = Notice {
             title: &messages.thanks_title,
             message: open.form.success_message.as_deref().unwrap_or(&messages.thanks),
@@ -113,7 +132,13 @@ impl FormRenderer {
             // The edge does not redirect inside a frame: the embedding page may, or the visitor follows the link.
             redirect_url: url.as_ref().map(Url::as_str),
         };
-        respond(self.templates.notice(presentation, &notice), StatusCode::OK)
+        respond(self.templates.notice(presentation, &notice, &self.look(open, presentation)), StatusCode::OK)
+    }
+
+    /// Returns the page that asks for the confirmation of a submission.
+    pub(crate) fn confirmation(&self, open: &OpenForm, presentation: Presentation, token: &str) -> Response {
+        let look = self.look(open, presentation);
+        respond(self.templates.confirmation(open, presentation, &look, token), StatusCode::OK)
     }
 
     /// Returns the page for a problem.
@@ -141,7 +166,7 @@ impl FormRenderer {
 
     /// Returns a cached page's body with the token of that second, and whether it is compressed.
     pub(crate) fn fill(&self, page: &CachedFormPage, accepted: Accepted, second: i64) -> (Bytes, bool) {
-        let token = || domain::honeypot::token(&self.key, page.form_id(), second);
+        let token = || self.token(page.form(), &Answers::new(), second);
         page.body(second, accepted.contains(GZIP_INDEX), token)
     }
 
@@ -158,7 +183,18 @@ impl FormRenderer {
             prefill,
             max_file_bytes: u64::try_from(limit).unwrap_or(u64::MAX),
         };
-        self.templates.form(open, presentation, &model, token)
+        self.templates.form(open, presentation, &model, &self.look(open, presentation), token)
+    }
+
+    fn look(&self, open: &OpenForm, presentation: Presentation) -> Look {
+        Look::new(&open.form.appearance, presentation, &self.addresses)
+    }
+
+    /// Returns the token of a page that is shown at `second` with these answers.
+    fn token(&self, form: &Form, answers: &Answers, second: i64) -> String {
+        let min_seconds = form.spam.min_seconds;
+        let needed = honeypot::seconds_to_fill(&form.fields, answers, min_seconds);
+        honeypot::token(&self.key, form.id, honeypot::counts_from(second, min_seconds, needed))
     }
 }
 

@@ -1,8 +1,10 @@
 //! The view model of a form's page: fields with previous answers and errors.
 
+use std::borrow::Cow;
+
 use domain::FieldError;
 use domain::answers::Answers;
-use domain::fields::{Field, FieldType};
+use domain::fields::{Display, Field, FieldType};
 use serde::Serialize;
 use serde_json::Value;
 use store::form_files::WaitingFile;
@@ -22,6 +24,11 @@ pub(crate) struct FieldModel<'a> {
     /// Whether browsers require an answer.
     must: bool,
     placeholder: &'a str,
+    help: &'a str,
+    /// `radio` or `scale` if the field is not shown as its type's usual control.
+    shown_as: &'static str,
+    /// Whether one of the options is chosen.
+    has_choice: bool,
     options: Vec<Choice<'a>>,
     value: String,
     ticked: bool,
@@ -39,7 +46,7 @@ pub(crate) struct FieldModel<'a> {
 
 #[derive(Debug, Serialize)]
 struct Choice<'a> {
-    text: &'a str,
+    text: Cow<'a, str>,
     chosen: bool,
 }
 
@@ -53,7 +60,8 @@ struct UploadedFile {
 /// An error in an answer, as the summary lists it.
 #[derive(Debug, Serialize)]
 pub(crate) struct FieldErrorModel<'a> {
-    id: String,
+    /// `None` for a field that the form does not have.
+    id: Option<String>,
     label: &'a str,
     message: String,
 }
@@ -88,11 +96,13 @@ impl FormModel<'_> {
             .find(|one| one.field == field.name)
             .map(|one| self.message(field, one));
         let is_file = field.kind == FieldType::File;
-        let descriptions = [(error.is_some(), "error"), (is_file, "hint")];
+        let help = field.help.as_deref().unwrap_or_default();
+        let descriptions = [(error.is_some(), "error"), (!help.is_empty(), "help"), (is_file, "hint")];
         let descriptions = descriptions.iter().filter(|(is_shown, _)| *is_shown);
         let descriptions = descriptions.map(|(_, suffix)| format!("{id}-{suffix}"));
         let described_by = descriptions.collect::<Vec<_>>().join(" ");
         let uploaded = self.uploaded(field);
+        let options = choices(field, answer);
         FieldModel {
             name: &field.name,
             label: &field.label,
@@ -100,11 +110,10 @@ impl FormModel<'_> {
             required: field.required,
             must: field.required && field.show_if.is_none() && uploaded.is_none(),
             placeholder: field.placeholder.as_deref().unwrap_or_default(),
-            options: field
-                .options
-                .iter()
-                .map(|text| Choice { text, chosen: is_chosen(answer, text) })
-                .collect(),
+            help,
+            shown_as: shown_as(field),
+            has_choice: options.iter().any(|choice| choice.chosen),
+            options,
             value: answer.map(text_of).unwrap_or_default(),
             ticked: answer == Some(&Value::Bool(true)),
             limits: limits(field),
@@ -119,17 +128,23 @@ impl FormModel<'_> {
         }
     }
 
-    /// Returns the errors in the order of the fields.
-    pub(crate) fn errors<'a>(&self, fields: &'a [Field]) -> Vec<FieldErrorModel<'a>> {
+    /// Returns the errors in the order of the fields, and then those of fields that the form does not have.
+    pub(crate) fn errors<'a>(&'a self, fields: &'a [Field]) -> Vec<FieldErrorModel<'a>> {
         let error_of = |field: &'a Field| {
             let error = self.prefill.errors.iter().find(|one| one.field == field.name)?;
             Some(FieldErrorModel {
-                id: id_of(field),
+                id: Some(id_of(field)),
                 label: &field.label,
                 message: self.message(field, error),
             })
         };
-        fields.iter().filter_map(error_of).collect()
+        let is_unknown = |error: &&FieldError| fields.iter().all(|field| field.name != error.field);
+        let unknown = self.prefill.errors.iter().filter(is_unknown).map(|error| FieldErrorModel {
+            id: None,
+            label: &error.field,
+            message: error.message.clone(),
+        });
+        fields.iter().filter_map(error_of).chain(unknown).collect()
     }
 
     fn message(&self, field: &Field, error: &FieldError) -> String {
@@ -162,6 +177,27 @@ fn text_of(value: &Value) -> String {
         Value::Number(number) => number.to_string(),
         _ => String::new(),
     }
+}
+
+/// Returns the rendering of a field, if it is not that of its type.
+fn shown_as(field: &Field) -> &'static str {
+    match (field.kind, field.display) {
+        (FieldType::Select, Some(Display::Radio)) => "radio",
+        (FieldType::Number, Some(Display::Scale)) if field.scale().is_some() => "scale",
+        _ => "",
+    }
+}
+
+/// Returns the options of a field, or the points of its scale.
+fn choices<'a>(field: &'a Field, answer: Option<&Value>) -> Vec<Choice<'a>> {
+    if let Some(points) = field.scale() {
+        let chosen = answer.and_then(Value::as_f64);
+        return points
+            .map(|point| Choice { text: point.to_string().into(), chosen: chosen == Some(point as f64) })
+            .collect();
+    }
+    let options = field.options.iter();
+    options.map(|text| Choice { text: text.into(), chosen: is_chosen(answer, text) }).collect()
 }
 
 fn is_chosen(answer: Option<&Value>, option: &str) -> bool {

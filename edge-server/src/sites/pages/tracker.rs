@@ -21,10 +21,12 @@ pub(crate) const COLLECT_PATH: &str = "/_wr/collect";
 /// body; without either at the end, because before a doctype it would switch browsers to quirks mode.
 pub(crate) fn insert_tracker(html: String, tag: &TrackerTag) -> String {
     // The script honors Do Not Track itself, before anything is sent.
-    let attribute = if tag.honour_dnt { "" } else { " data-ignore-dnt" };
+    let ignore_dnt = if tag.honour_dnt { "" } else { " data-ignore-dnt" };
+    let hash = if tag.hash_routing { " data-hash" } else { "" };
     // The token consists of letters, digits and underscores (`domain::sites::token`), so nothing needs escaping.
+    let token = &tag.site_token;
     let script =
-        format!(r#"<script defer src="{SCRIPT_PATH}" data-site="{}"{attribute}></script>"#, tag.site_token);
+        format!(r#"<script defer src="{SCRIPT_PATH}" data-site="{token}"{ignore_dnt}{hash}></script>"#);
     let inserted = Cell::new(false);
     let settings = RewriteStrSettings::new()
         .append_element_content_handler(element!("head, body", |start| {
@@ -59,13 +61,20 @@ mod tests {
     }
 
     fn tag(honour_dnt: bool) -> TrackerTag {
-        TrackerTag { site_token: "site_x".to_owned(), honour_dnt }
+        TrackerTag { site_token: "site_x".to_owned(), honour_dnt, hash_routing: false }
     }
 
     #[test]
     fn marks_the_script_of_a_site_that_ignores_do_not_track() {
         let expected = SCRIPT.replace("></", " data-ignore-dnt></");
         assert_eq!(insert_tracker("<body>".to_owned(), &tag(false)), format!("<body>{expected}"));
+    }
+
+    #[test]
+    fn marks_the_script_of_a_site_whose_fragments_are_pages() {
+        let expected = SCRIPT.replace("></", " data-hash></");
+        let tag = TrackerTag { hash_routing: true, ..tag(true) };
+        assert_eq!(insert_tracker("<body>".to_owned(), &tag), format!("<body>{expected}"));
     }
 
     #[test]

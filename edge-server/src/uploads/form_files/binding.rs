@@ -31,20 +31,22 @@ pub(crate) fn submitted_files<'a>(
     if errors.is_empty() { Ok(files) } else { Err(errors) }
 }
 
-/// Returns an error for each file that is not an unbound file of its field.
-pub(crate) async fn missing_files(
+/// Returns the size of these files in bytes, or an error for each that is not an unbound file of its field.
+pub(crate) async fn check_waiting(
     conn: &mut Conn,
     open: &OpenForm,
     files: &[(&Field, Uuid)],
-) -> Result<Vec<FieldError>, Problem> {
+) -> Result<Result<i64, Vec<FieldError>>, Problem> {
     let ids: Vec<Uuid> = files.iter().map(|(_, id)| *id).collect();
     let unbound = store::form_files::list_waiting(conn, open.account_id, open.form.id, &ids).await?;
     let is_unbound =
         |(field, id): &(&Field, Uuid)| unbound.iter().any(|file| file.id == *id && file.field == field.name);
-    Ok(files.iter().filter(|file| !is_unbound(file)).map(|(field, _)| unknown_file(field)).collect())
+    let missing: Vec<_> =
+        files.iter().filter(|file| !is_unbound(file)).map(|(field, _)| unknown_file(field)).collect();
+    Ok(if missing.is_empty() { Ok(unbound.iter().map(|file| file.size_bytes).sum()) } else { Err(missing) })
 }
 
-/// Binds files to a submission in its transaction. If the submission is spam and not counted, its files are discarded.
+/// Binds files to a submission in its transaction. Those of spam are not counted against the account's storage.
 /// Returns an error for each file that is not an unbound file of its field.
 ///
 /// # Errors
@@ -58,20 +60,15 @@ pub(crate) async fn bind(
 ) -> Result<Vec<FieldError>, Problem> {
     let (mut bytes, mut errors) = (0, Vec::new());
     for (field, id) in files {
-        let file = (field.name.as_str(), *id);
-        let found = if is_counted {
-            store::form_files::bind(conn, open.account_id, (open.form.id, submission_id), file, true).await?
-        } else {
-            let is_discarded = store::form_files::discard(conn, open.account_id, open.form.id, file).await?;
-            is_discarded.then_some(0)
-        };
+        let (file, target) = ((field.name.as_str(), *id), (open.form.id, submission_id));
+        let found = store::form_files::bind(conn, open.account_id, target, file, is_counted).await?;
         match found {
             Some(size) => bytes += size,
             None => errors.push(unknown_file(field)),
         }
     }
     let limit = open.plan.limits().storage_bytes;
-    if bytes > 0 && !store::usage::reserve_bytes(conn, open.account_id, bytes, limit).await? {
+    if is_counted && bytes > 0 && !store::usage::reserve_bytes(conn, open.account_id, bytes, limit).await? {
         return Err(storage_full());
     }
     Ok(errors)

@@ -30,6 +30,6 @@ pub(super) fn unknown_file(field: &Field) -> FieldError {
 }
 
 /// The owner's account has no storage left.
-pub(super) fn storage_full() -> Problem {
+pub(crate) fn storage_full() -> Problem {
     Problem::new(Code::QuotaExceeded, "the account of this form has no storage left for more files")
 }

@@ -8,3 +8,5 @@ mod errors;
 pub(crate) mod presign;
 pub(crate) mod storage;
 pub(crate) mod visitor;
+
+pub(crate) use errors::storage_full;

@@ -6,8 +6,9 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, post};
 use domain::fields::{Field, FieldType};
 use domain::uploads::{Ticket, check_filename};
-use domain::{FieldError, form_files, media};
+use domain::{FieldError, form_files, media, units};
 use http::{StatusCode, header};
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 use store::Conn;
@@ -24,7 +25,7 @@ use crate::cors::{allow_any_origin, preflight};
 use crate::forms::closed;
 use crate::state::EdgeState;
 
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct PresignRequest {
     field: String,
@@ -121,7 +122,7 @@ fn check<'a>(
     };
     let limit = max_file_bytes(open, field);
     if !u64::try_from(file.size_bytes).is_ok_and(|size| (1..=limit).contains(&size)) {
-        let message = format!("a file of this field has 1 to {limit} bytes");
+        let message = format!("a file of this field has at least 1 byte and at most {}", units::size(limit));
         errors.push(FieldError::new("sizeBytes", "file_size", message));
     }
     if !form_files::is_accepted(field.accept.as_deref(), &file.filename, content_type) {

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use domain::fields::Field;
 use domain::media::{self, SNIFFED_BYTES};
-use domain::{FieldError, form_files, uploads};
+use domain::{FieldError, form_files, units, uploads};
 use futures::{Stream, TryStreamExt};
 use store::Conn;
 use store::form_files::{NewFormFile, Unbound};
@@ -60,7 +60,7 @@ pub(crate) async fn receive(
     let mut incoming = state.blobs.receive(open.account_id, state.rng.uuid_v7(now));
     while let Some(bytes) = content.try_next().await? {
         if incoming.size() + bytes.len() as u64 > limit {
-            let message = format!("a file may have at most {limit} bytes");
+            let message = format!("a file may have at most {}", units::size(limit));
             return Ok(Err(file_error(field, "file_size", message)));
         }
         head.extend_from_slice(&bytes[..bytes.len().min(SNIFFED_BYTES - head.len())]);
@@ -125,7 +125,9 @@ fn check_allowance(state: &EdgeState, unbound: Unbound, new: &NewFormFile<'_>) -
     ] {
         if used.saturating_add(added) > limit {
             let detail = format!(
-                "files that are not submitted yet may have {limit} bytes together, and those of {owner} have {used}"
+                "files that are not submitted yet may have {} together, and those of {owner} have {}",
+                units::size(limit.unsigned_abs()),
+                units::size(used.unsigned_abs())
             );
             return Err(Problem::new(Code::RateLimited, detail).retry_after(3_600));
         }

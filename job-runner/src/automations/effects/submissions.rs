@@ -37,6 +37,7 @@ pub(super) async fn create(
         id: context.state.rng.uuid_v7(now),
         external_id: None,
         payload,
+        extra: Answers::new(),
         spam_reasons: vec![],
     };
     let new_id = || context.state.rng.uuid_v7(now);

@@ -1,7 +1,7 @@
 //! Builds the signed request of an attempt.
 
 use anyhow::Context;
-use domain::webhooks::{Delivery, SECRET_PURPOSE, Template, URL_PURPOSE, signed_request};
+use domain::webhooks::{Delivery, FieldNames, SECRET_PURPOSE, Template, URL_PURPOSE, signed_request};
 use http::{HeaderMap, HeaderValue};
 use serde_json::Value;
 use store::deliveries::Attempt;
@@ -23,7 +23,10 @@ pub(super) fn build(state: &JobState, attempt: &Attempt) -> anyhow::Result<outbo
         url: decrypt(URL_PURPOSE, &attempt.sealed_url)?,
         secrets: &secrets,
         event: &attempt.payload,
-        field_mapping: attempt.field_mapping.as_ref().and_then(Value::as_object),
+        names: FieldNames {
+            mapping: attempt.field_mapping.as_ref().and_then(Value::as_object),
+            form: &attempt.fields,
+        },
         telegram_chat_id: attempt.telegram_chat_id.as_deref(),
         depth: attempt.depth,
     };

@@ -21,7 +21,8 @@ impl Account {
 
     async fn submit_lead(&self, form: &Form, mail: &str, depth: i16) -> Uuid {
         let payload = serde_json::from_value(json!({"mail": mail})).unwrap();
-        let new = NewSubmission { id: new_id(), external_id: None, payload, spam_reasons: Vec::new() };
+        let extra = serde_json::Map::new();
+        let new = NewSubmission { id: new_id(), external_id: None, payload, extra, spam_reasons: Vec::new() };
         let writer = WriteContext { now: now(), traceparent: None, depth, new_id: &new_id };
         let mut tx = store::begin(&self.database.db).await.unwrap();
         let outcome = insert_submission(&mut tx, self.id, form, &new, -1, &writer).await.unwrap();

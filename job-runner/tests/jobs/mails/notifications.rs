@@ -56,7 +56,8 @@ impl Account {
 
     async fn submit_answers(&self, form: &Form, payload: Value) -> Uuid {
         let payload: Answers = serde_json::from_value(payload).unwrap();
-        let new = NewSubmission { id: new_id(), external_id: None, payload, spam_reasons: Vec::new() };
+        let extra = serde_json::Map::new();
+        let new = NewSubmission { id: new_id(), external_id: None, payload, extra, spam_reasons: Vec::new() };
         let writer = WriteContext { now: now(), traceparent: None, depth: 0, new_id: &new_id };
         let mut tx = store::begin(&self.database.db).await.unwrap();
         let outcome = insert_submission(&mut tx, self.id, form, &new, -1, &writer).await.unwrap();

@@ -80,6 +80,7 @@ impl Account {
             id: new_id(),
             external_id: None,
             payload: serde_json::Map::new(),
+            extra: serde_json::Map::new(),
             spam_reasons: Vec::new(),
         };
         let writer = WriteContext { now: now(), traceparent: None, depth: 0, new_id: &new_id };

@@ -9,7 +9,7 @@ use standardwebhooks::Webhook;
 use store::deliveries::Delivery;
 use uuid::Uuid;
 
-use crate::fixture::account::{Account, SECRET, now};
+use crate::fixture::account::{Account, SECRET, new_id, now};
 use crate::fixture::receiver::Receiver;
 
 const CHAT: &str = "-100123";
@@ -105,4 +105,47 @@ async fn a_moved_telegram_group_is_called_under_its_new_id() {
     assert_eq!(chats, [CHAT, "-1001234567890"]);
     let stored = account.read_webhook(webhook).await.telegram_chat_id;
     assert_eq!(stored.as_deref(), Some("-1001234567890"));
+}
+
+#[tokio::test]
+async fn fields_have_the_order_of_the_form_and_chats_show_its_labels() {
+    let account = Account::new().await;
+    let form = new_id();
+    // Postgres orders the members of a stored event by the length of their names.
+    let fields = json!([
+        {"name": "full_name", "label": "Your name", "type": "text"},
+        {"name": "email", "label": "E-mail address", "type": "email"},
+        {"name": "n", "label": "Guests", "type": "number"},
+    ]);
+    account
+        .change(&format!(
+            "insert into forms (id, account_id, name, fields, created_at, updated_at)
+             values ('{form}', '{}', 'Party', '{fields}', now(), now())",
+            account.id
+        ))
+        .await;
+    let _running = account.run(&[]).await;
+    for template in [Template::Default, Template::Slack] {
+        let receiver = Receiver::responding([]).await;
+        let webhook = account
+            .webhook_with(&receiver.url, |webhook| {
+                webhook.template = template.as_str();
+                webhook.field_mapping = Some(json!({"email": "contact"}));
+            })
+            .await;
+        account.submission_of(form, json!({"n": 2, "gone": 1, "email": "a@b.co", "full_name": "Ana"})).await;
+        account.delivery_when(webhook, |delivery| delivery.state == "delivered").await;
+        let received = receiver.received().pop().unwrap();
+        let body = received.json();
+        if template == Template::Default {
+            let body = String::from_utf8(received.body.to_vec()).unwrap();
+            let sent = r#""fields":{"full_name":"Ana","contact":"a@b.co","n":2,"gone":1}"#;
+            assert!(body.starts_with(r#"{"type":"submission.created","#) && body.contains(sent), "{body}");
+        } else {
+            let shown = body["blocks"][1]["fields"].as_array().unwrap().iter();
+            let shown: Vec<_> = shown.map(|field| field["text"].as_str().unwrap().to_owned()).collect();
+            assert_eq!(shown, ["*Your name*\nAna", "*contact*\na@b.co", "*Guests*\n2", "*gone*\n1"]);
+        }
+        account.change("delete from webhooks").await;
+    }
 }

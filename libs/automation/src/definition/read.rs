@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use domain::{FIELD_ERRORS_MAX, FieldError};
+use domain::{FIELD_ERRORS_MAX, FieldError, parser_messages};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 
@@ -246,7 +246,7 @@ fn value_or_error<T>(result: Result<T, ReadError>, path: &str, errors: &mut Erro
         return None;
     }
     let field = below(path, &inner);
-    errors.push(FieldError::new(&field, "type", format!("{field}: {message}")));
+    errors.push(FieldError::new(&field, "type", parser_messages::sentence(&field, &message)));
     None
 }
 

@@ -113,7 +113,7 @@ fn a_wrong_value_inside_a_loop_is_found_by_its_path() {
     let at = "steps[0].branches[0].steps[0].steps[0]";
     assert_eq!(errors[0].0, format!("{at}.onError"));
     assert_eq!(errors[1].0, format!("{at}.url"));
-    assert_eq!(errors[1].1, format!("{at}.url: invalid type: integer `5`, expected a string"));
+    assert_eq!(errors[1].1, format!("{at}.url must be a text, not a number"));
 }
 
 #[test]

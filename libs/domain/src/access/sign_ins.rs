@@ -25,6 +25,11 @@ pub fn return_path(asked: Option<&str>) -> &str {
     asked.filter(is_allowed).unwrap_or(HOME)
 }
 
+/// Returns whether a return path is the page of a trial to claim.
+pub fn is_claim(return_path: &str) -> bool {
+    return_path.starts_with(CLAIM)
+}
+
 fn is_claim_token(text: &str) -> bool {
     !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '-' || c == '_')
 }
@@ -81,6 +86,12 @@ mod tests {
             assert_eq!(return_path(Some(other)), HOME, "{other:?}");
         }
         assert_eq!(return_path(None), HOME);
+    }
+
+    #[test]
+    fn only_the_page_of_a_trial_is_a_claim() {
+        assert!(is_claim("/claim/abc") && is_claim("/claim/a?b=c"));
+        assert!(!is_claim(HOME) && !is_claim("/account?to=/claim/abc"));
     }
 
     #[test]

@@ -3,6 +3,8 @@
 //! The edge validates new submissions with it, the control plane validates edits, and the tests check both. Its
 //! result is stored: only answers to visible fields, without unknown keys.
 
+mod conversion;
+mod unknown;
 mod values;
 
 #[cfg(test)]
@@ -10,14 +12,18 @@ mod schema_tests;
 #[cfg(test)]
 mod tests;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 
 use serde_json::{Map, Value};
 
 use crate::FieldError;
-use crate::fields::{Field, FieldType, ShowIf};
+use crate::fields::{Field, ShowIf};
 
-pub use values::is_email;
+pub use conversion::{from_form_data, from_json};
+pub use unknown::{Sent, UnknownAnswers, UnknownFields, unknown_answers};
+pub(crate) use values::ascii_domain;
+pub use values::{email_spellings, is_email};
 
 /// Above this number of bytes to match against patterns, validation is slow: up to some twenty microseconds a byte.
 const SLOW_BYTES: usize = 256;
@@ -28,19 +34,20 @@ pub type Answers = Map<String, Value>;
 /// Validates answers and returns those to store.
 ///
 /// Fields hidden by `showIf` are neither validated nor stored; unknown keys are dropped; an empty text counts as no
-/// answer. Returns at most one error for each field.
+/// answer; blanks around an e-mail address or a URL are cut, as browsers do. Returns at most one error for each field.
 pub fn check(fields: &[Field], given: &Answers) -> Result<Answers, Vec<FieldError>> {
     let mut accepted = Answers::new();
     let mut errors = Vec::new();
-    let mut shown = BTreeSet::new();
+    let mut shown = ShownAnswers::new();
     for field in fields {
-        if field.show_if.as_ref().is_some_and(|rule| !applies(rule, &shown, given)) {
+        if field.show_if.as_ref().is_some_and(|rule| !applies(rule, &shown)) {
             continue;
         }
-        shown.insert(field.name.as_str());
-        match given.get(&field.name).filter(|value| !is_blank(value)) {
+        let answer = given.get(&field.name).filter(|value| !is_blank(value));
+        let answer = answer.map(|value| values::trimmed(field.kind, value));
+        match &answer {
             Some(value) => match values::check(field, value) {
-                Ok(()) => drop(accepted.insert(field.name.clone(), value.clone())),
+                Ok(()) => drop(accepted.insert(field.name.clone(), Value::clone(value))),
                 Err((code, message)) => errors.push(FieldError::new(&field.name, code, message)),
             },
             None if field.required => {
@@ -48,6 +55,7 @@ pub fn check(fields: &[Field], given: &Answers) -> Result<Answers, Vec<FieldErro
             }
             None => {}
         }
+        shown.insert(&field.name, answer);
     }
     if errors.is_empty() { Ok(accepted) } else { Err(errors) }
 }
@@ -94,44 +102,19 @@ pub fn retain_removed_fields(
     accepted
 }
 
-/// Converts the values of an HTML form to answers by the type of their field. A value that can't be converted stays a
-/// text, which [`check`] rejects. Files can't be submitted this way.
-pub fn from_form_data(fields: &[Field], pairs: &BTreeMap<String, Vec<String>>) -> Answers {
-    let read = |field: &Field, values: &[String]| match field.kind {
-        FieldType::Multiselect => Value::from(values.to_vec()),
-        FieldType::Checkbox => Value::Bool(values.iter().any(|value| value != "false" && !value.is_empty())),
-        FieldType::Number => read_number(values.first().map_or("", String::as_str).trim()),
-        _ => Value::from(values.first().map_or("", String::as_str)),
-    };
-    fields
-        .iter()
-        .filter_map(|field| Some((field.name.clone(), read(field, pairs.get(&field.name)?))))
-        .collect()
-}
-
-/// Parses a number as browsers write it, including `.5` and `+1`; any other text stays a text.
-fn read_number(text: &str) -> Value {
-    let is_written_so = |c: char| c.is_ascii_digit() || "+-.eE".contains(c);
-    // Integers first: a float represents only 53 bits of them.
-    let whole = || text.parse::<serde_json::Number>().ok();
-    let float = || {
-        let float = text.chars().all(is_written_so).then(|| text.parse().ok())?;
-        float.and_then(serde_json::Number::from_f64)
-    };
-    whole().or_else(float).map_or_else(|| Value::from(text), Value::Number)
-}
+/// The answers to the fields that are shown; `None` for a field without one.
+type ShownAnswers<'a> = BTreeMap<&'a str, Option<Cow<'a, Value>>>;
 
 /// Returns whether the other field of a rule is itself shown and has the rule's answer. An unchecked checkbox is
 /// submitted as no answer, and so is an empty text.
-fn applies(rule: &ShowIf, shown: &BTreeSet<&str>, given: &Answers) -> bool {
-    shown.contains(rule.field.as_str())
-        && match given.get(&rule.field).filter(|value| !is_blank(value)) {
-            Some(Value::Array(chosen)) if !rule.equals.is_array() => {
-                chosen.iter().any(|one| values::is_same(one, &rule.equals))
-            }
-            Some(value) => values::is_same(value, &rule.equals),
-            None => rule.equals == Value::Bool(false) || is_blank(&rule.equals),
+fn applies(rule: &ShowIf, shown: &ShownAnswers<'_>) -> bool {
+    shown.get(rule.field.as_str()).is_some_and(|answer| match answer.as_deref() {
+        Some(Value::Array(chosen)) if !rule.equals.is_array() => {
+            chosen.iter().any(|one| values::is_same(one, &rule.equals))
         }
+        Some(value) => values::is_same(value, &rule.equals),
+        None => rule.equals == Value::Bool(false) || is_blank(&rule.equals),
+    })
 }
 
 fn is_blank(value: &Value) -> bool {

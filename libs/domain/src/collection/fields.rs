@@ -1,6 +1,10 @@
 //! Fields of a form: their types, constraints and validation.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::BTreeSet;
+use std::ops::RangeInclusive;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -22,6 +26,12 @@ const MAX_OPTIONS: usize = 200;
 const MAX_OPTION_CHARS: usize = 500;
 /// Maximum length of `accept`, in characters.
 const MAX_ACCEPT: usize = 500;
+/// Maximum length of `help`, in characters.
+const MAX_HELP: usize = 1_000;
+/// Maximum length of `patternHint`, in characters.
+const MAX_PATTERN_HINT: usize = 200;
+/// Maximum distance of `min` and `max` of a scale: 0 to 10 has eleven points, and more do not fit on a phone.
+const MAX_SCALE_STEPS: f64 = 10.0;
 
 /// Type of a field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -64,6 +74,18 @@ impl FieldType {
     }
 }
 
+/// How a page shows a field that has more than one rendering. The answer is the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum Display {
+    /// A select as a list that opens: the default.
+    Dropdown,
+    /// A select as radio buttons, all options in sight.
+    Radio,
+    /// A number as a row of the whole numbers from `min` to `max`, such as 0 to 10.
+    Scale,
+}
+
 /// Condition on another field's answer, without which the field is hidden.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -94,6 +116,13 @@ pub struct Field {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 500))]
     pub placeholder: Option<String>,
+    /// Explanation below the label.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = MAX_HELP))]
+    pub help: Option<String>,
+    /// How pages show the field: a select as `dropdown` (default) or `radio`, a number with `min` and `max` as `scale`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub display: Option<Display>,
     /// Options of a select or multiselect.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = MAX_OPTIONS), inner(length(min = 1, max = MAX_OPTION_CHARS)))]
@@ -110,6 +139,10 @@ pub struct Field {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(with = "Option<String>", length(max = MAX_PATTERN), extend("format" = "regex"))]
     pub pattern: Option<Pattern>,
+    /// What the pattern expects, in words: the message for an answer that does not match it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(max = MAX_PATTERN_HINT))]
+    pub pattern_hint: Option<String>,
     /// Minimum of a number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub min: Option<f64>,
@@ -124,6 +157,11 @@ pub struct Field {
     #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "integer")]
     #[schemars(range(min = 1))]
     pub max_file_size: Option<u64>,
+    /// For a file, in responses: the most bytes that are accepted, the smaller one of `maxFileSize` and the plan's limit.
+    /// Ignored in requests.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "ignored_integer")]
+    #[schemars(extend("readOnly" = true))]
+    pub effective_max_file_size: Option<u64>,
     /// Condition for showing the field; always shown if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub show_if: Option<ShowIf>,
@@ -166,6 +204,9 @@ fn check_one(errors: &mut Vec<FieldError>, field: &Field, path: &dyn Fn(&str) ->
     check_length(errors, &path("label"), &field.label, 1, 500);
     check_length(errors, &path("placeholder"), field.placeholder.as_deref().unwrap_or_default(), 0, 500);
     check_length(errors, &path("accept"), field.accept.as_deref().unwrap_or_default(), 0, MAX_ACCEPT);
+    check_length(errors, &path("help"), field.help.as_deref().unwrap_or_default(), 0, MAX_HELP);
+    let pattern_hint = field.pattern_hint.as_deref().unwrap_or_default();
+    check_length(errors, &path("patternHint"), pattern_hint, 0, MAX_PATTERN_HINT);
     if field.max_file_size == Some(0) {
         errors.push(FieldError::new(path("maxFileSize"), "range", "maxFileSize must be at least 1"));
     }
@@ -189,6 +230,7 @@ fn check_one(errors: &mut Vec<FieldError>, field: &Field, path: &dyn Fn(&str) ->
         errors.push(FieldError::new(path("options"), "options", "an option must not be blank"));
     }
     check_applicability(errors, field, path);
+    check_display(errors, field, path);
     let too_long = |chars: Option<u32>| chars.is_some_and(|chars| chars as usize > MAX_TEXT);
     for (part, chars) in [("minLength", field.min_length), ("maxLength", field.max_length)] {
         if too_long(chars) {
@@ -221,11 +263,49 @@ fn check_applicability(errors: &mut Vec<FieldError>, field: &Field, path: &dyn F
         ("max", field.max.is_some(), is_number, "fields of type number"),
         ("accept", field.accept.is_some(), is_file, "fields of type file"),
         ("maxFileSize", field.max_file_size.is_some(), is_file, "fields of type file"),
+        ("patternHint", field.pattern_hint.is_some(), field.pattern.is_some(), "fields with a pattern"),
+        ("help", field.help.is_some(), field.kind != FieldType::Hidden, "fields that visitors see"),
     ];
     for (part, _, _, applies_to) in parts.into_iter().filter(|(_, is_set, belongs, _)| *is_set && !belongs) {
         let message = format!("{part} applies only to {applies_to}");
         errors.push(FieldError::new(path(part), "not_of_this_type", message));
     }
+}
+
+/// Rejects a rendering of another type, and a scale without known points.
+fn check_display(errors: &mut Vec<FieldError>, field: &Field, path: &dyn Fn(&str) -> String) {
+    let (kind, applies_to) = match field.display {
+        None => return,
+        Some(Display::Dropdown | Display::Radio) => (FieldType::Select, "select"),
+        Some(Display::Scale) => (FieldType::Number, "number"),
+    };
+    if field.kind != kind {
+        let message = format!("this display applies only to fields of type {applies_to}");
+        errors.push(FieldError::new(path("display"), "not_of_this_type", message));
+    } else if field.display == Some(Display::Scale) && field.scale().is_none() {
+        let message = format!(
+            "a scale needs whole numbers as min and max, 1 to {MAX_SCALE_STEPS} apart, such as 0 and 10"
+        );
+        errors.push(FieldError::new(path("display"), "scale", message));
+    }
+}
+
+impl Field {
+    /// Returns the points of a number that is shown as a scale; `None` for other fields.
+    pub fn scale(&self) -> Option<RangeInclusive<i64>> {
+        let (Some(Display::Scale), Some(min), Some(max)) = (self.display, self.min, self.max) else {
+            return None;
+        };
+        let is_whole = |number: f64| number.fract() == 0.0 && number.abs() < 1e9;
+        let is_scale = is_whole(min) && is_whole(max) && (1.0..=MAX_SCALE_STEPS).contains(&(max - min));
+        #[expect(clippy::cast_possible_truncation, reason = "both are whole and small")]
+        is_scale.then_some(min as i64..=max as i64)
+    }
+}
+
+/// Deserializes an integer that a response had, and ignores it: fields may be sent back as they were received.
+fn ignored_integer<'de, D: Deserializer<'de>>(reader: D) -> Result<Option<u64>, D::Error> {
+    integer::<D, u64>(reader).map(|_ignored| None)
 }
 
 /// Deserializes an integer in any notation: JSON does not distinguish `1` from `1.0`.
@@ -241,101 +321,4 @@ fn integer<'de, D: Deserializer<'de>, N: TryFrom<u64>>(reader: D) -> Result<Opti
     let read = integer.and_then(|integer| N::try_from(integer).ok());
     let refused = || serde::de::Error::custom(format!("invalid number: `{number}`, expected a whole one"));
     read.map(Some).ok_or_else(refused)
-}
-
-#[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    fn errors(fields: Value) -> Vec<String> {
-        let fields: Vec<Field> = serde_json::from_value(fields).unwrap();
-        check(&fields).into_iter().map(|error| error.field).collect()
-    }
-
-    #[test]
-    fn an_error_has_the_path_of_the_field() {
-        let name = json!({"name": "a", "label": "A", "type": "text"});
-        assert_eq!(errors(json!([name])), Vec::<String>::new());
-        assert_eq!(errors(json!([])), ["fields"]);
-        assert_eq!(errors(json!([name, name])), ["fields[1].name"]);
-        let cases = [
-            (json!({"name": "b c", "label": "B", "type": "text"}), "fields[1].name"),
-            (json!({"name": "b", "label": "", "type": "text"}), "fields[1].label"),
-            (json!({"name": "b", "label": "B", "type": "select"}), "fields[1].options"),
-            (json!({"name": "b", "label": "B", "type": "text", "options": ["x"]}), "fields[1].options"),
-            (
-                json!({"name": "b", "label": "B", "type": "select", "options": ["x", "x"]}),
-                "fields[1].options",
-            ),
-            (json!({"name": "b", "label": "B", "type": "text", "pattern": "("}), "fields[1].pattern"),
-            (json!({"name": "b", "label": "B", "type": "number", "min": 2, "max": 1}), "fields[1].min"),
-            (
-                json!({"name": "b", "label": "B", "type": "text", "showIf": {"field": "c", "equals": 1}}),
-                "fields[1].showIf.field",
-            ),
-        ];
-        for (field, place) in cases {
-            assert_eq!(errors(json!([name, field])), [place]);
-        }
-    }
-
-    #[test]
-    fn rejects_a_constraint_that_does_not_apply_to_the_type() {
-        let set = [
-            ("minLength", json!(1)),
-            ("maxLength", json!(2)),
-            ("pattern", json!("a")),
-            ("min", json!(1)),
-            ("max", json!(2)),
-            ("accept", json!("image/*")),
-            ("maxFileSize", json!(5)),
-        ];
-        let accepted = |kind: &str| {
-            let is_accepted = |(part, value): &&(&str, Value)| {
-                let mut field = json!({"name": "a", "label": "A", "type": kind, *part: value});
-                if kind.contains("select") {
-                    field["options"] = json!(["x"]);
-                }
-                let wrong = errors(json!([field]));
-                assert!(
-                    wrong.is_empty() || wrong == [format!("fields[0].{part}")],
-                    "{kind} {part}: {wrong:?}"
-                );
-                wrong.is_empty()
-            };
-            set.iter().filter(is_accepted).map(|(part, _)| *part).collect::<Vec<_>>()
-        };
-        for kind in ["text", "textarea", "email", "url", "tel", "hidden"] {
-            assert_eq!(accepted(kind), ["minLength", "maxLength", "pattern"], "{kind}");
-        }
-        for kind in ["select", "multiselect", "checkbox", "date"] {
-            assert!(accepted(kind).is_empty(), "{kind}");
-        }
-        assert_eq!(accepted("number"), ["min", "max"]);
-        assert_eq!(accepted("file"), ["accept", "maxFileSize"]);
-    }
-
-    #[test]
-    fn rejects_impossible_lengths_and_accepts_integers_with_a_point() {
-        let of = |min: Value, max: Value| json!([{"name": "a", "label": "A", "type": "text", "minLength": min, "maxLength": max}]);
-        assert_eq!(errors(of(json!(2.0), json!(20_000))), Vec::<String>::new());
-        assert_eq!(errors(of(json!(3), json!(2))), ["fields[0].minLength"]);
-        assert_eq!(errors(of(json!(1), json!(20_001))), ["fields[0].maxLength"]);
-        for wrong in [json!(1.5), json!(-1), json!("1"), json!(1e300)] {
-            assert!(serde_json::from_value::<Vec<Field>>(of(wrong, Value::Null)).is_err());
-        }
-    }
-
-    #[test]
-    fn rejects_patterns_that_need_much_memory_or_escape_their_group() {
-        let check = |text: &str| Pattern::from(text.to_owned()).check();
-        for wrong in [r"(\w{1000}){1000}", "a)|(?:b", "(", "(?x)a # b", &"a".repeat(501)] {
-            assert!(check(wrong).is_err(), "{wrong}");
-        }
-        for right in [r"[a-z]+\d?", "a|b", "(?x)a # b\n", "(?i)a", ""] {
-            assert_eq!(check(right), Ok(()), "{right}");
-        }
-    }
 }

@@ -5,6 +5,10 @@ use crate::media;
 /// The media type of a file of unknown type.
 pub const UNKNOWN: &str = "application/octet-stream";
 
+/// Extensions of the same kind of file: a field that accepts one accepts the others.
+const SAME_EXTENSIONS: [&[&str]; 5] =
+    [&["jpg", "jpeg", "jpe", "jfif"], &["tif", "tiff"], &["htm", "html"], &["mpg", "mpeg"], &["yml", "yaml"]];
+
 /// Minimum number of bytes that an unbound file counts in quotas, because even an empty file costs a row and an
 /// object.
 pub const WAITING_BYTES_MIN: i64 = 64 << 10;
@@ -31,7 +35,9 @@ pub fn is_accepted(accept: Option<&str>, filename: &str, kind: &str) -> bool {
         Some(_) => media::is_same(&entry, kind),
         None => {
             let (_, extension) = filename.rsplit_once('.').unwrap_or_default();
-            extension == entry.trim_start_matches('.')
+            let accepted = entry.trim_start_matches('.');
+            extension == accepted
+                || SAME_EXTENSIONS.iter().any(|same| same.contains(&extension) && same.contains(&accepted))
         }
     })
 }
@@ -65,6 +71,11 @@ mod tests {
             ("image/jpg", "a.jpeg", ""),
             ("application/pdf, image/*", "a.pdf", ""),
             ("*/*", "a", ""),
+            (".jpg", "a.jpeg", ""),
+            (".jpg,.png", "Scan.JPEG", "image/jpeg"),
+            (".jpeg", "a.jpg", ""),
+            ("jpg", "a.jfif", "image/jpeg"),
+            (".tif", "a.tiff", ""),
         ] {
             assert!(takes(accept, filename, declared), "{accept} {filename}");
         }
@@ -75,6 +86,8 @@ mod tests {
             ("image/*", "a", "text/html"),
             ("image/png", "a.gif", "image/png"),
             (".png", "a.png.html", "image/png"),
+            (".jpg", "a.png", "image/jpeg"),
+            (".jpg", "jpeg", "image/jpeg"),
         ] {
             assert!(!takes(accept, filename, declared), "{accept} {filename}");
         }

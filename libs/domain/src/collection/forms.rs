@@ -6,10 +6,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
+use crate::appearance::Appearance;
 use crate::field_error::check_length;
 use crate::fields::{Field, FieldType};
 use crate::webhooks::FORM_CLOSED;
 use crate::{FieldError, answers, fields, timestamps};
+
+pub use crate::answers::UnknownFields;
 
 /// Maximum length of a form's name, in characters.
 pub const NAME_CHARS_MAX: usize = 200;
@@ -35,7 +38,8 @@ pub const RATE_MAX: i32 = 1_000_000;
 pub struct SpamGuard {
     /// Adds a hidden field that must stay empty.
     pub honeypot: bool,
-    /// Minimum time in seconds between page view and submission; 0 for none.
+    /// Upper bound of the minimum time in seconds between page view and submission, which is one second for each required
+    /// field that is left to fill in; 0 for none.
     #[schemars(range(min = 0, max = MIN_SECONDS_MAX))]
     pub min_seconds: i32,
     /// Requires a proof of work of about one second from the visitor's browser; needs JavaScript.
@@ -73,6 +77,7 @@ pub struct Settings<'a> {
     /// Fields that together must differ between any two submissions.
     pub unique_by: Option<&'a [String]>,
     pub spam: SpamGuard,
+    pub appearance: Option<&'a Appearance>,
     /// Recipient of a mail for each submission.
     pub notify_email: Option<&'a str>,
 }
@@ -112,6 +117,7 @@ pub fn check(settings: &Settings<'_>) -> Vec<FieldError> {
             errors.push(FieldError::new(field, "range", format!("{field} must be 0 to {RATE_MAX}")));
         }
     }
+    errors.extend(settings.appearance.into_iter().flat_map(Appearance::check));
     if settings.notify_email.is_some_and(|email| !answers::is_email(email)) {
         errors.push(FieldError::new("notifyEmail", "email", "notifyEmail must be an e-mail address"));
     }

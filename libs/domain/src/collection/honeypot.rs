@@ -8,7 +8,9 @@ use chrono::{DateTime, Utc};
 use subtle::ConstantTimeEq as _;
 use uuid::Uuid;
 
+use crate::answers::Answers;
 use crate::encryption::MasterKey;
+use crate::fields::{Field, FieldType};
 
 /// Bytes of a token's signature.
 const SIGNATURE_BYTES: usize = 16;
@@ -25,6 +27,25 @@ pub mod fields {
     pub const EMBEDDED: &str = "form.embed";
     /// The proof of work.
     pub const PROOF: &str = "form.proof";
+    /// Theme, colours and frame of the page, as a query.
+    pub const LOOK: &str = "form.look";
+    /// The token that confirms a submission.
+    pub const CONFIRMATION: &str = "form.confirmation";
+    /// All names above, and those of the look in the addresses of pages. A form's answers have none of them.
+    pub const ALL: [&str; 12] = [
+        TOKEN,
+        HONEYPOT,
+        LANGUAGE,
+        EMBEDDED,
+        PROOF,
+        LOOK,
+        CONFIRMATION,
+        "form.popup",
+        "form.theme",
+        "form.background",
+        "form.accent",
+        "form.radius",
+    ];
 }
 
 /// Spam reasons, as stored in `spamReasons`.
@@ -41,7 +62,29 @@ pub mod reasons {
     pub const RATE: &str = "rate";
 }
 
-/// Creates the token of a page of this form that is rendered at `second` (seconds since 1970).
+/// Returns the seconds that a person needs at least for a page on which `given` answers are filled in already: one for each
+/// required field that is left, up to `min_seconds`. A form without required fields needs one answer.
+pub fn seconds_to_fill(fields: &[Field], given: &Answers, min_seconds: i32) -> i32 {
+    // Fields with a condition may stay hidden.
+    let mut required = fields
+        .iter()
+        .filter(|field| field.required && field.kind != FieldType::Hidden && field.show_if.is_none());
+    let is_visible =
+        |name: &str| fields.iter().any(|field| field.name == name && field.kind != FieldType::Hidden);
+    let left = match required.clone().count() {
+        0 => usize::from(!given.keys().any(|name| is_visible(name))),
+        _ => required.by_ref().filter(|field| !given.contains_key(&field.name)).count(),
+    };
+    i32::try_from(left).unwrap_or(i32::MAX).min(min_seconds)
+}
+
+/// Returns the second from which a page counts that is rendered at `second` and takes a person `needed` of `min_seconds`. It
+/// is earlier by the difference, so that a token has one format and edges of every release measure alike.
+pub fn counts_from(second: i64, min_seconds: i32, needed: i32) -> i64 {
+    second - i64::from((min_seconds - needed).max(0))
+}
+
+/// Creates the token of a page of this form that counts from `second` (seconds since 1970).
 pub fn token(key: &MasterKey, form_id: Uuid, second: i64) -> String {
     let bytes = [second.to_be_bytes().as_slice(), &signature(key, form_id, second)].concat();
     URL_SAFE_NO_PAD.encode(bytes)
@@ -119,6 +162,31 @@ mod tests {
         for forged in [of_other.as_str(), &other_key, "", "x", "AAAAAAAAAAA", &good[1..], &later] {
             assert_eq!(signals(Some(forged), None, 60), ["token"], "{forged}");
         }
+    }
+
+    #[test]
+    fn a_prefilled_page_takes_a_person_less_time() {
+        let fields: Vec<Field> = serde_json::from_value(serde_json::json!([
+            {"name": "source", "label": "S", "type": "hidden", "required": true},
+            {"name": "name", "label": "N", "type": "text", "required": true},
+            {"name": "email", "label": "E", "type": "email", "required": true},
+            {"name": "note", "label": "N", "type": "textarea"},
+            {"name": "more", "label": "M", "type": "text", "required": true, "showIf": {"field": "note", "equals": "x"}},
+        ]))
+        .unwrap();
+        let seconds = |fields: &[Field], given: &[&str], min_seconds| {
+            let given = given.iter().map(|name| ((*name).to_owned(), "x".into())).collect();
+            seconds_to_fill(fields, &given, min_seconds)
+        };
+        assert_eq!(seconds(&fields, &[], 2), 2);
+        assert_eq!(seconds(&fields, &[], 60), 2, "one second for each field");
+        assert_eq!(seconds(&fields, &[], 1), 1);
+        assert_eq!(seconds(&fields, &["name"], 2), 1);
+        assert_eq!(seconds(&fields, &["name", "source"], 2), 1);
+        assert_eq!(seconds(&fields, &["name", "email"], 2), 0);
+        let optional = &fields[3..4];
+        assert_eq!([seconds(optional, &[], 2), seconds(optional, &["note"], 2)], [1, 0]);
+        assert_eq!([counts_from(100, 2, 2), counts_from(100, 2, 0), counts_from(100, 0, 0)], [100, 98, 100]);
     }
 
     #[test]

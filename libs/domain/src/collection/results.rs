@@ -1,13 +1,17 @@
-//! Public results of a form, if its owner publishes them.
+//! Results of a form: public ones, if its owner publishes them, and the owner's own.
 //!
-//! Choices are counted from the first one on, so that a poll works. Numbers are published as count and mean, once
+//! In the public ones, choices are counted from the first one on, so that a poll works. Numbers are published as count and mean, once
 //! there are too many to identify a single one. All other answers stay private: texts, addresses, dates, files and
-//! hidden fields.
+//! hidden fields. The owner also sees statistics of the numbers.
+
+mod numbers;
 
 use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::fields::{Field, FieldType};
+
+pub use numbers::{HistogramPart, NumberResults, NumberSummary, PartCount};
 
 /// Minimum number of numeric answers before their count and mean are published.
 pub const NUMBERS_MIN: i64 = 5;
@@ -87,7 +91,42 @@ pub struct OptionResults {
     pub count: i64,
 }
 
-/// Returns the results of these fields.
+/// Results of one field, as the owner sees them.
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
+pub struct OwnFieldResults {
+    /// Name of the field.
+    pub name: String,
+    /// Label of the field.
+    pub label: String,
+    /// Type of the field.
+    #[serde(rename = "type")]
+    pub kind: FieldType,
+    /// Count of each option, in the form's order; left out for a number field.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub options: Option<Vec<OptionResults>>,
+    /// Statistics; left out unless it is a number field.
+    #[serde(flatten)]
+    pub numbers: Option<NumberResults>,
+}
+
+/// Returns the owner's results of these fields.
+pub fn of_owner(
+    fields: &[Field],
+    tallies: &[Tally],
+    summaries: &[NumberSummary],
+    counts: &[PartCount],
+) -> Vec<OwnFieldResults> {
+    let with_numbers = |field: FieldResults| OwnFieldResults {
+        numbers: (field.kind == FieldType::Number).then(|| numbers::of(&field.name, summaries, counts)),
+        name: field.name,
+        label: field.label,
+        kind: field.kind,
+        options: field.options,
+    };
+    of(fields, tallies).into_iter().map(with_numbers).collect()
+}
+
+/// Returns the public results of these fields.
 pub fn of(fields: &[Field], tallies: &[Tally]) -> Vec<FieldResults> {
     let results = |field: &Field| {
         let own = || tallies.iter().filter(|tally| tally.field == field.name);

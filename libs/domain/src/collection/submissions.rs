@@ -1,6 +1,7 @@
 //! Submissions: limits, status, uniqueness and webhook events.
 
 pub mod batching;
+mod search;
 
 use std::collections::BTreeMap;
 
@@ -12,9 +13,11 @@ use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
 use crate::FieldError;
-use crate::answers::Answers;
+use crate::answers::{Answers, ascii_domain};
 use crate::field_error::check_length;
 use crate::fields::{Field, FieldType};
+
+pub use search::{SearchTerm, search_terms};
 
 /// Maximum length of an external id, in characters.
 pub const EXTERNAL_ID_CHARS_MAX: usize = 200;
@@ -25,8 +28,10 @@ pub const SPAM_MAX: i64 = 1_000;
 /// Maximum number of stored submissions of one form that exceeded the rate of their address. Further ones are refused, as they
 /// are beyond [`SPAM_BYTES_MAX`].
 pub const RATE_LIMITED_MAX: i64 = 1_000;
-/// Maximum size of a form's spam submissions in bytes.
+/// Maximum size of a form's spam submissions in bytes, with their files; those over the rate of their address have no files.
 pub const SPAM_BYTES_MAX: i64 = 16 << 20;
+/// Maximum size of the files that one spam submission keeps, so that they fit beside its answers.
+pub const SPAM_FILES_BYTES_MAX: i64 = SPAM_BYTES_MAX - (1 << 20);
 
 /// Validates an external id.
 pub fn check_external_id(external_id: &str) -> Vec<FieldError> {
@@ -169,10 +174,17 @@ pub fn digest(fields: &[Field], unique_by: &[String], answers: &Answers) -> Opti
 /// Below this bound a float represents every integer.
 const EXACT: f64 = 9_007_199_254_740_992.0;
 
+/// Normalizes an e-mail address: in lower case, with the ASCII form of its domain, which some browsers submit.
+fn comparable_email(text: &str) -> String {
+    let lower = text.trim().to_lowercase();
+    let ascii = lower.rsplit_once('@').and_then(|(local, domain)| Some((local, ascii_domain(domain)?)));
+    ascii.map(|(local, domain)| format!("{local}@{domain}")).unwrap_or(lower)
+}
+
 /// Normalizes an answer for comparison: texts trimmed, e-mail addresses in lower case, choices sorted, `1.0` as `1`.
 fn comparable(kind: FieldType, answer: &Value) -> Value {
     match answer {
-        Value::String(text) if kind == FieldType::Email => Value::from(text.trim().to_lowercase()),
+        Value::String(text) if kind == FieldType::Email => Value::from(comparable_email(text)),
         Value::String(text) => Value::from(text.trim()),
         Value::Array(chosen) => {
             let mut chosen: Vec<_> = chosen.iter().map(|choice| comparable(kind, choice)).collect();
@@ -214,6 +226,7 @@ mod tests {
     fn answers_are_compared_as_people_read_them() {
         let same = [
             (["email"].as_slice(), json!({"email": "a@b.co"}), json!({"email": " A@B.co ", "name": "other"})),
+            (&["email"], json!({"email": "a@MÜNCHEN.de"}), json!({"email": "a@xn--mnchen-3ya.de"})),
             (&["name"], json!({"name": "Ann"}), json!({"name": " Ann\n"})),
             (&["many"], json!({"many": ["x", "y"]}), json!({"many": ["y", "x"]})),
             (&["n"], json!({"n": 1}), json!({"n": 1.0})),

@@ -74,14 +74,18 @@ impl Question {
             kind: self.kind,
             required: self.required,
             placeholder: None,
+            help: None,
+            display: None,
             options: self.options.iter().map(ToString::to_string).collect(),
             min_length: None,
             max_length: None,
             pattern: None,
+            pattern_hint: None,
             min: self.between.map(|(min, _)| min),
             max: self.between.map(|(_, max)| max),
             accept: self.accept.map(|(accept, _)| accept.to_owned()),
             max_file_size: self.accept.map(|(_, bytes)| bytes),
+            effective_max_file_size: None,
             show_if: None,
         }
     }

@@ -25,6 +25,11 @@ pub fn check(name: &str, domain: Option<&str>) -> Vec<FieldError> {
     errors
 }
 
+/// Returns a domain as it is stored: host names don't distinguish case.
+pub fn normal_domain(domain: &str) -> String {
+    domain.to_lowercase()
+}
+
 fn looks_like_a_host(domain: &str) -> bool {
     let label = |label: &str| {
         let inside = |c: char| c.is_alphanumeric() || c == '-';
@@ -45,6 +50,11 @@ mod tests {
         let token = token(&[200; 32]);
         assert_eq!(token.len(), "site_".len() + 22);
         assert!(token["site_".len()..].chars().all(|c| c.is_ascii_alphanumeric()));
+    }
+
+    #[test]
+    fn a_domain_is_stored_in_lower_case() {
+        assert_eq!(normal_domain("WWW.BÜCHER.Example"), "www.bücher.example");
     }
 
     #[test]

@@ -6,7 +6,7 @@ mod publication;
 use serde_json::{Map, Value};
 
 use crate::field_error::{check_bytes, check_length};
-use crate::{FieldError, entries};
+use crate::{FieldError, entries, units};
 
 pub use content::{Content, Hash, hash_of};
 pub use publication::{Publication, PublicationChange};
@@ -75,8 +75,8 @@ pub fn check_metadata(metadata: &Map<String, Value>) -> Vec<FieldError> {
     if size <= MAX_METADATA_BYTES {
         return Vec::new();
     }
-    let message =
-        format!("metadata may have at most {} KB as JSON, this has {size} bytes", MAX_METADATA_BYTES / 1024);
+    let [max, size] = units::sizes(MAX_METADATA_BYTES as u64, size as u64);
+    let message = format!("metadata may have at most {max} as JSON, this has {size}");
     vec![FieldError::new("metadata", "too_long", message)]
 }
 
@@ -146,7 +146,7 @@ mod tests {
         let of = |bytes: usize| Map::from_iter([("k".to_owned(), Value::from("x".repeat(bytes - 8)))]);
         assert_eq!(check_metadata(&of(MAX_METADATA_BYTES)), vec![]);
         let errors = check_metadata(&of(MAX_METADATA_BYTES + 1));
-        assert_eq!(errors[0].message, "metadata may have at most 16 KB as JSON, this has 16385 bytes");
+        assert_eq!(errors[0].message, "metadata may have at most 16 KB as JSON, this has 16.1 KB");
         let escaped = Map::from_iter([("k".to_owned(), Value::from("\u{1}".repeat(3_000)))]);
         assert_eq!(check_metadata(&escaped).len(), 1, "escapes count as they are written");
     }

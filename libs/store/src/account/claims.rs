@@ -41,6 +41,27 @@ pub async fn lock_trial(conn: &mut Conn, token_hash: &[u8; 32]) -> Result<Option
     Ok(found)
 }
 
+/// Locks an unclaimed account against claims and the purge until the end of the transaction, and returns its deadline.
+/// `None` if it is claimed.
+pub async fn lock_deadline(conn: &mut Conn, account_id: Uuid) -> Result<Option<DateTime<Utc>>, Error> {
+    let deadline = query_scalar!(
+        r#"select claim_deadline as "claim_deadline!" from accounts
+           where id = $1 and claimed_at is null and claim_deadline is not null for update"#,
+        account_id,
+    )
+    .fetch_optional(conn)
+    .await?;
+    Ok(deadline)
+}
+
+/// Replaces the claim token of a trial. The caller must hold [`lock_deadline`].
+pub async fn update_token(conn: &mut Conn, account_id: Uuid, token_hash: &[u8; 32]) -> Result<(), Error> {
+    query!("update accounts set claim_token_hash = $2 where id = $1", account_id, token_hash)
+        .execute(conn)
+        .await?;
+    Ok(())
+}
+
 /// Returns the identity that used a token, if the account still exists.
 pub async fn find_claimant(conn: &mut Conn, token_hash: &[u8; 32]) -> Result<Option<Uuid>, Error> {
     let found =

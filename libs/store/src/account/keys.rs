@@ -151,6 +151,28 @@ pub async fn count_keys(conn: &mut Conn, account_id: Uuid) -> Result<i64, Error>
     Ok(count)
 }
 
+/// Returns whether keys that work remain. The caller must hold [`lock_keys`].
+pub async fn has_working(conn: &mut Conn, account_id: Uuid, now: DateTime<Utc>) -> Result<bool, Error> {
+    let remains = query_scalar!(
+        r#"select exists (select from api_keys where account_id = $1 and revoked_at is null
+                          and (expires_at is null or expires_at > $2)) as "remains!""#,
+        account_id,
+        now,
+    )
+    .fetch_one(conn)
+    .await?;
+    Ok(remains)
+}
+
+/// Returns whether a key was made by no other key. An unclaimed trial has one such key, its own.
+pub async fn has_no_parent(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<bool, Error> {
+    let parent =
+        query_scalar!("select parent_id from api_keys where account_id = $1 and id = $2", account_id, id)
+            .fetch_optional(conn)
+            .await?;
+    Ok(parent == Some(None))
+}
+
 /// Returns a working key of the account and locks it against rotation and revocation.
 pub async fn lock_key(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<Option<Key>, Error> {
     let row = query_as!(

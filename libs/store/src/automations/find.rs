@@ -60,8 +60,9 @@ pub async fn find_submissions(
     query!("select set_config('plan_cache_mode', 'force_custom_plan', true)").fetch_one(&mut *conn).await?;
     let rows = query_as!(
         submissions::SubmissionRow,
-        r#"select id, form_id, external_id, payload as "payload: Json<domain::answers::Answers>", status, spam_reasons,
-                  entry_note, created_at, updated_at
+        r#"select id, form_id, external_id, payload as "payload: Json<domain::answers::Answers>",
+                  extra as "extra: Json<domain::answers::Answers>", status, spam_reasons, entry_note, created_at,
+                  updated_at
            from submissions s
            where account_id = $1 and form_id = $2 and status <> 'spam'
              and ($3::timestamptz is null or created_at >= $3)

@@ -13,7 +13,7 @@ use uuid::Uuid;
 
 use crate::accounts::read_plan;
 use crate::credentials::{read_restrictions, read_scopes};
-use crate::list_filter::collect_page;
+use crate::list_filter::{collect_page, sorted_stream};
 use crate::{Conn, Error, ListFilter, ListPage};
 
 /// What the key that last saved an automation was allowed to do.
@@ -66,13 +66,40 @@ pub async fn find_automation(
     Ok(list_automations(conn, account_id, &filter).await?.rows.pop())
 }
 
-/// Returns a page of the account's automations, oldest first.
+struct AutomationRow {
+    id: Uuid,
+    folder_id: Option<Uuid>,
+    slug: String,
+    name: String,
+    description: Option<String>,
+    is_enabled: bool,
+    definition: String,
+    env_names: Vec<String>,
+    sealed_env: Option<Vec<u8>>,
+    scopes: Vec<String>,
+    scope_folder_id: Option<Uuid>,
+    resource_ids: Json<BTreeMap<String, BTreeSet<Uuid>>>,
+    next_fire_at: Option<DateTime<Utc>>,
+    created_at: DateTime<Utc>,
+    updated_at: DateTime<Utc>,
+    runs: i64,
+    failures: i64,
+    consecutive_failures: i32,
+    last_run_at: Option<DateTime<Utc>>,
+    last_error: Option<String>,
+}
+
+/// Returns a page of the account's automations.
 pub async fn list_automations(
     conn: &mut Conn,
     account_id: Uuid,
     filter: &ListFilter,
 ) -> Result<ListPage<Automation>, Error> {
-    let rows = query!(
+    let rows = sorted_stream!(
+        AutomationRow,
+        conn,
+        account_id,
+        filter,
         r#"select a.id, a.folder_id, a.slug, a.name, a.description, a.is_enabled, d.definition, a.env_names, a.sealed_env,
                   a.scopes, a.scope_folder_id,
                   a.resource_ids as "resource_ids: Json<BTreeMap<String, BTreeSet<Uuid>>>",
@@ -82,19 +109,11 @@ pub async fn list_automations(
            from automations a
            join automation_definitions d on d.account_id = a.account_id and d.hash = a.definition_hash
            left join automation_statistics s on s.automation_id = a.id
-           where a.account_id = $1 and ($2::uuid is null or a.folder_id = $2) and ($3::uuid[] is null or a.id = any($3))
-             and ($4::timestamptz is null or (a.created_at, a.id) > ($4, $5))
-           order by a.created_at, a.id limit $6::bigint + 1"#,
-        account_id,
-        filter.folder_id,
-        filter.ids.as_deref(),
-        filter.after.map(|after| after.created_at),
-        filter.after.map(|after| after.id),
-        filter.limit,
-    )
-    .fetch(conn)
-    .map_err(Error::from)
-    .and_then(async |row| {
+           where a.account_id = $1 and ($2::uuid is null or a.folder_id = $2) and ($3::uuid[] is null or a.id = any($3))"#,
+        "a.created_at",
+        "a.id"
+    );
+    let rows = rows.map_err(Error::from).and_then(async |row| {
         Ok(Automation {
             id: row.id,
             folder_id: row.folder_id,

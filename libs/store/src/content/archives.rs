@@ -5,7 +5,7 @@ use domain::entries::ENTRIES_MAX;
 use sqlx::{query, query_as, query_scalar};
 use uuid::Uuid;
 
-use crate::list_filter::list_rows;
+use crate::list_filter::sorted_rows;
 use crate::pages::{PageChange, lock_page, update_page};
 use crate::{Conn, Error, ListFilter};
 
@@ -109,13 +109,13 @@ pub async fn sum_bytes(conn: &mut Conn, account_id: Uuid) -> Result<i64, Error> 
     Ok(bytes)
 }
 
-/// Returns the account's archives, oldest first. The filter's folder and ids are those of the deleted pages.
+/// Returns the account's archives. The filter's folder and ids are those of the deleted pages.
 pub async fn list_archives(
     conn: &mut Conn,
     account_id: Uuid,
     filter: &ListFilter,
 ) -> Result<Vec<Archive>, Error> {
-    Ok(list_rows!(
+    Ok(sorted_rows!(
         Archive,
         conn,
         account_id,
@@ -125,9 +125,9 @@ pub async fn list_archives(
                   created_at
            from entry_archives a
            where account_id = $1 and ($2::uuid is null or folder_id = $2)
-             and ($3::uuid[] is null or page_id = any($3))
-             and ($4::timestamptz is null or (created_at, id) > ($4, $5))
-           order by created_at, id limit $6::bigint + 1"#
+             and ($3::uuid[] is null or page_id = any($3))"#,
+        "created_at",
+        "id"
     )?)
 }
 

@@ -5,7 +5,7 @@ use domain::restrictions::Restrictions;
 use sqlx::query;
 use uuid::Uuid;
 
-use crate::list_filter::list_rows;
+use crate::list_filter::sorted_rows;
 use crate::{Conn, Error, ListFilter};
 
 /// A folder with the number of resources in it.
@@ -54,7 +54,7 @@ pub async fn insert_folder(
     Ok(())
 }
 
-/// Returns the account's folders with resource counts, oldest first. For the kinds in `seen`, only the listed resources
+/// Returns the account's folders with resource counts. For the kinds in `seen`, only the listed resources
 /// are counted.
 pub async fn list_folders(
     conn: &mut Conn,
@@ -65,24 +65,29 @@ pub async fn list_folders(
     let (kinds, ids): (Vec<String>, Vec<Uuid>) =
         seen.ids.iter().flat_map(|(kind, ids)| ids.iter().map(|id| (kind.as_str().to_owned(), *id))).unzip();
     let narrowed: Vec<String> = seen.ids.keys().map(|kind| kind.as_str().to_owned()).collect();
-    Ok(list_rows!(
+    Ok(sorted_rows!(
         Folder,
         conn,
         account_id,
         filter,
         r#"select f.id, f.name, f.description,
-                  count(*) filter (where t.kind = 'forms') as "forms!",
-                  count(*) filter (where t.kind = 'pages') as "pages!",
-                  count(*) filter (where t.kind = 'analytics') as "analytics!",
-                  count(*) filter (where t.kind = 'automations') as "automations!",
+                  t.forms as "forms!", t.pages as "pages!", t.analytics as "analytics!",
+                  t.automations as "automations!",
                   f.created_at, f.updated_at
-           from (select * from folders
-                 where account_id = $1 and ($2::uuid is null or id = $2) and ($3::uuid[] is null or id = any($3))
-                   and ($4::timestamptz is null or (created_at, id) > ($4, $5))
-                 order by created_at, id limit $6::bigint + 1) f
-           left join things t on t.account_id = $1 and t.folder_id = f.id
-             and (t.kind <> all($7) or (t.kind, t.id) in (select * from unnest($8::text[], $9::uuid[])))
-           group by f.id, f.name, f.description, f.created_at, f.updated_at order by f.created_at, f.id"#,
+           from folders f
+           left join lateral (
+               select
+                   count(*) filter (where kind = 'forms') as forms,
+                   count(*) filter (where kind = 'pages') as pages,
+                   count(*) filter (where kind = 'analytics') as analytics,
+                   count(*) filter (where kind = 'automations') as automations
+               from things
+               where account_id = $1 and folder_id = f.id
+                 and (kind <> all($7) or (kind, id) in (select * from unnest($8::text[], $9::uuid[])))
+           ) t on true
+           where f.account_id = $1 and ($2::uuid is null or f.id = $2) and ($3::uuid[] is null or f.id = any($3))"#,
+        "f.created_at",
+        "f.id",
         &narrowed,
         &kinds,
         &ids

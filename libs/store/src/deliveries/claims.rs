@@ -6,7 +6,10 @@
 //! Commits asynchronously (`synchronous_commit` off for this transaction only): a crash of Postgres may lose the claim,
 //! and the delivery is retried after its lease, as after any crash.
 
+use std::sync::Arc;
+
 use chrono::{DateTime, Utc};
+use domain::webhooks::FieldLabel;
 use serde_json::Value;
 use sqlx::{query, query_scalar};
 use uuid::Uuid;
@@ -28,6 +31,8 @@ pub struct Attempt {
     pub event: String,
     /// The body, before `field_mapping`.
     pub payload: Value,
+    /// The fields of the event's form, in its order; empty until they are read ([`super::read_field_labels`]).
+    pub fields: Arc<[FieldLabel]>,
     /// W3C trace context of the request that caused the event.
     pub traceparent: Option<String>,
     /// Position in a chain of deliveries.
@@ -100,6 +105,7 @@ pub async fn claim(conn: &mut Conn, lease: &Lease, limits: &[ClaimLimit]) -> Res
         attempts_before: row.attempts_before,
         event: row.event,
         payload: row.payload,
+        fields: Arc::default(),
         traceparent: row.traceparent,
         depth: row.depth,
         sealed_url: row.sealed_url,

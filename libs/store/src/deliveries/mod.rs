@@ -5,6 +5,7 @@
 mod claims;
 mod completions;
 mod events;
+mod labels;
 mod log;
 mod manual_retry;
 mod messages;
@@ -14,6 +15,7 @@ pub use claims::{Attempt, ClaimLimit, Lease, claim, list_due, release_attempts};
 pub use completions::{AttemptOutcome, complete_attempts};
 pub(crate) use events::try_lock_listeners;
 pub use events::{Event, insert_deliveries, lock_listeners};
+pub use labels::read_field_labels;
 pub use log::{Delivery, DeliveryFilter, find_delivery, list_deliveries};
 pub use manual_retry::{cancel_pending, insert_ping, retry_delivery, retry_failed};
 pub use messages::{Message, MessageOutcome, insert_message};

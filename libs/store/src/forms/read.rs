@@ -1,12 +1,14 @@
 //! Reads forms.
 
 use chrono::{DateTime, Utc};
+use domain::appearance::Appearance;
 use domain::fields::Field;
-use domain::forms::{Settings, SpamGuard};
+use domain::forms::{Settings, SpamGuard, UnknownFields};
 use domain::json_bytes;
 use domain::plans::Plan;
+use domain::stored_fields::StoredFields;
 use domain::submissions::SubmissionEvent;
-use futures::TryStreamExt;
+use futures::{StreamExt, TryStreamExt};
 use sqlx::query;
 use sqlx::types::Json;
 use uuid::Uuid;
@@ -41,6 +43,10 @@ pub struct Form {
     pub spam: SpamGuard,
     /// The address that is notified of each submission.
     pub notify_email: Option<String>,
+    /// What it does with answers to fields that it does not have.
+    pub unknown_fields: UnknownFields,
+    /// How its pages look.
+    pub appearance: Appearance,
     pub submission_count: i64,
     pub created_at: DateTime<Utc>,
     /// Strictly increasing; identifies the version of the form that a submission was validated against.
@@ -65,6 +71,8 @@ impl Form {
             auto_entry_page_id: None,
             spam: SpamGuard::default(),
             notify_email: None,
+            unknown_fields: UnknownFields::default(),
+            appearance: Appearance::default(),
             submission_count: 0,
             created_at,
             updated_at: created_at,
@@ -83,6 +91,7 @@ impl Form {
             max_submissions: self.max_submissions,
             unique_by: self.unique_by.as_deref(),
             spam: self.spam,
+            appearance: Some(&self.appearance),
             notify_email: self.notify_email.as_deref(),
         }
     }
@@ -107,7 +116,7 @@ macro_rules! form {
             id: $row.id,
             folder_id: $row.folder_id,
             name: $row.name,
-            fields: $row.fields.0,
+            fields: $row.fields.0.0,
             success_message: $row.success_message,
             submit_label: $row.submit_label,
             redirect_url: $row.redirect_url,
@@ -124,6 +133,8 @@ macro_rules! form {
                 per_day: $row.spam_per_day,
             },
             notify_email: $row.notify_email,
+            unknown_fields: UnknownFields::parse(&$row.unknown_fields),
+            appearance: $row.appearance.0,
             submission_count: $row.submission_count,
             created_at: $row.created_at,
             updated_at: $row.updated_at,
@@ -134,10 +145,10 @@ macro_rules! form {
 /// Returns a form of the account.
 pub async fn find_form(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<Option<Form>, Error> {
     let row = query!(
-        r#"select id, folder_id, name, fields as "fields: Json<Vec<Field>>", success_message, submit_label, redirect_url,
+        r#"select id, folder_id, name, fields as "fields: Json<StoredFields>", success_message, submit_label, redirect_url,
                   closes_at, max_submissions, unique_by, public_results, auto_entry_page_id, spam_honeypot,
-                  spam_min_seconds, spam_proof_of_work, spam_per_minute, spam_per_day, notify_email, created_at,
-                  updated_at,
+                  spam_min_seconds, spam_proof_of_work, spam_per_minute, spam_per_day, notify_email,
+                  unknown_fields, appearance as "appearance: Json<Appearance>", created_at, updated_at,
                   (submission_count + coalesce((select sum(submissions) from form_tallies where form_id = forms.id), 0)
                   )::bigint as "submission_count!"
            from forms where account_id = $1 and id = $2"#,
@@ -149,32 +160,55 @@ pub async fn find_form(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<Op
     Ok(row.map(|row| form!(row)))
 }
 
-/// Returns a page of the account's forms, oldest first.
+/// Selects a page of forms; `$end` is the condition of the cursor, the order and the limit.
+macro_rules! select_forms {
+    ($conn:expr, $account_id:expr, $filter:expr, $end:literal) => {
+        query!(
+            r#"select id, folder_id, name, fields as "fields: Json<StoredFields>", success_message, submit_label, redirect_url,
+                      closes_at, max_submissions, unique_by, public_results, auto_entry_page_id, spam_honeypot,
+                      spam_min_seconds, spam_proof_of_work, spam_per_minute, spam_per_day, notify_email,
+                      unknown_fields, appearance as "appearance: Json<Appearance>", created_at, updated_at,
+                      (submission_count + coalesce((select sum(submissions) from form_tallies where form_id = forms.id), 0)
+                      )::bigint as "submission_count!"
+               from forms
+               where account_id = $1 and ($2::uuid is null or folder_id = $2) and ($3::uuid[] is null or id = any($3))"#
+                + $end,
+            $account_id,
+            $filter.folder_id,
+            $filter.ids.as_deref(),
+            $filter.after.map(|after| after.created_at),
+            $filter.after.map(|after| after.id),
+            $filter.limit,
+        )
+        .fetch($conn)
+        .map_ok(|row| form!(row))
+        .boxed()
+    };
+}
+
+/// Returns a page of the account's forms.
 pub async fn list_forms(
     conn: &mut Conn,
     account_id: Uuid,
     filter: &ListFilter,
 ) -> Result<ListPage<Form>, Error> {
-    let rows = query!(
-        r#"select id, folder_id, name, fields as "fields: Json<Vec<Field>>", success_message, submit_label, redirect_url,
-                  closes_at, max_submissions, unique_by, public_results, auto_entry_page_id, spam_honeypot,
-                  spam_min_seconds, spam_proof_of_work, spam_per_minute, spam_per_day, notify_email, created_at,
-                  updated_at,
-                  (submission_count + coalesce((select sum(submissions) from form_tallies where form_id = forms.id), 0)
-                  )::bigint as "submission_count!"
-           from forms
-           where account_id = $1 and ($2::uuid is null or folder_id = $2) and ($3::uuid[] is null or id = any($3))
-             and ($4::timestamptz is null or (created_at, id) > ($4, $5))
-           order by created_at, id limit $6::bigint + 1"#,
-        account_id,
-        filter.folder_id,
-        filter.ids.as_deref(),
-        filter.after.map(|after| after.created_at),
-        filter.after.map(|after| after.id),
-        filter.limit,
-    )
-    .fetch(conn)
-    .map_ok(|row| form!(row));
+    let rows = if filter.newest_first {
+        select_forms!(
+            conn,
+            account_id,
+            filter,
+            " and ($4::timestamptz is null or (created_at, id) < ($4, $5))
+              order by created_at desc, id desc limit $6::bigint + 1"
+        )
+    } else {
+        select_forms!(
+            conn,
+            account_id,
+            filter,
+            " and ($4::timestamptz is null or (created_at, id) > ($4, $5))
+              order by created_at, id limit $6::bigint + 1"
+        )
+    };
     collect_page(rows, filter.limit, |form| json_bytes(&form.fields)).await
 }
 
@@ -184,10 +218,11 @@ pub async fn find_open_form(conn: &mut Conn, id: Uuid) -> Result<Option<OpenForm
         r#"select f.account_id, a.plan, a.suspended_at is not null as "suspended!",
                   (select count(*) from webhooks w cross join wants(w.id, w.all_forms, w.events, f.id, $2)
                    where w.account_id = a.id and w.is_active) as "listeners!", f.id, f.folder_id, f.name,
-                  f.fields as "fields: Json<Vec<Field>>", f.success_message, f.submit_label, f.redirect_url,
+                  f.fields as "fields: Json<StoredFields>", f.success_message, f.submit_label, f.redirect_url,
                   f.closes_at, f.max_submissions, f.unique_by, f.public_results, f.auto_entry_page_id,
                   f.spam_honeypot, f.spam_min_seconds, f.spam_proof_of_work, f.spam_per_minute,
-                  f.spam_per_day, f.notify_email, f.created_at, f.updated_at,
+                  f.spam_per_day, f.notify_email, f.unknown_fields, f.appearance as "appearance: Json<Appearance>",
+                  f.created_at, f.updated_at,
                   (f.submission_count + coalesce((select sum(submissions) from form_tallies where form_id = f.id), 0)
                   )::bigint as "submission_count!"
            from forms f join accounts a on a.id = f.account_id where f.id = $1"#,

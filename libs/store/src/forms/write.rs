@@ -20,9 +20,9 @@ pub async fn insert_form(conn: &mut Conn, account_id: Uuid, form: &Form) -> Resu
         "insert into forms (id, account_id, folder_id, name, fields, success_message, submit_label, redirect_url,
                             closes_at, max_submissions, unique_by, public_results, auto_entry_page_id, spam_honeypot,
                             spam_min_seconds, spam_proof_of_work, notify_email, created_at, updated_at,
-                            closing_look_at, spam_per_minute, spam_per_day)
+                            closing_look_at, spam_per_minute, spam_per_day, unknown_fields, appearance)
          values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19,
-                 case when $9::timestamptz > $18::timestamptz then $9::timestamptz end, $20, $21)",
+                 case when $9::timestamptz > $18::timestamptz then $9::timestamptz end, $20, $21, $22, $23)",
         form.id,
         account_id,
         form.folder_id,
@@ -44,6 +44,8 @@ pub async fn insert_form(conn: &mut Conn, account_id: Uuid, form: &Form) -> Resu
         form.updated_at,
         form.spam.per_minute,
         form.spam.per_day,
+        form.unknown_fields.as_str(),
+        Json(&form.appearance) as _,
     )
     .execute(conn)
     .await?;
@@ -87,7 +89,7 @@ pub async fn update_form(
                           redirect_url = $8, closes_at = $9, max_submissions = $10, unique_by = $11,
                           public_results = $12, auto_entry_page_id = $13, spam_honeypot = $14,
                           spam_min_seconds = $15, spam_proof_of_work = $16, notify_email = $17, spam_per_minute = $20,
-                          spam_per_day = $21,
+                          spam_per_day = $21, unknown_fields = $22, appearance = $23,
                           updated_at = greatest($18, updated_at + interval '1 millisecond'),
                           closing_look_at = case
                               -- Due already: looked at as it is then.
@@ -120,6 +122,8 @@ pub async fn update_form(
         (plan_limit >= 0).then_some(plan_limit),
         form.spam.per_minute,
         form.spam.per_day,
+        form.unknown_fields.as_str(),
+        Json(&form.appearance) as _,
     )
     .execute(conn)
     .await?;

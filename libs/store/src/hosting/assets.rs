@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 use sqlx::{query, query_as};
 use uuid::Uuid;
 
-use crate::list_filter::list_rows;
+use crate::list_filter::sorted_rows;
 use crate::served_files::{ServedFile, ServedFileRow};
 use crate::{Conn, Error, ListFilter};
 
@@ -64,14 +64,14 @@ pub async fn find_asset(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<O
     Ok(asset)
 }
 
-/// Returns the account's assets, oldest first, optionally of one page. The filter's folder and ids are those of pages.
+/// Returns the account's assets, optionally of one page. The filter's folder and ids are those of pages.
 pub async fn list_assets(
     conn: &mut Conn,
     account_id: Uuid,
     filter: &ListFilter,
     page_id: Option<Uuid>,
 ) -> Result<Vec<Asset>, Error> {
-    Ok(list_rows!(
+    Ok(sorted_rows!(
         Asset,
         conn,
         account_id,
@@ -79,9 +79,9 @@ pub async fn list_assets(
         "select a.id, a.page_id, a.filename, a.content_type, a.size_bytes, a.blob_id, a.created_at
          from assets a left join pages p on p.id = a.page_id
          where a.account_id = $1 and ($2::uuid is null or p.folder_id = $2)
-           and ($3::uuid[] is null or a.page_id = any($3)) and ($7::uuid is null or a.page_id = $7)
-           and ($4::timestamptz is null or (a.created_at, a.id) > ($4, $5))
-         order by a.created_at, a.id limit $6::bigint + 1",
+           and ($3::uuid[] is null or a.page_id = any($3)) and ($7::uuid is null or a.page_id = $7)",
+        "a.created_at",
+        "a.id",
         page_id
     )?)
 }

@@ -68,14 +68,16 @@ pub async fn find_at_address(conn: &mut Conn, lookup: &Lookup<'_>) -> Result<Fou
                     select e.data from page_entries e where e.page_id = p.id order by e.created_at desc, e.id desc)
                   end as "entries?: Vec<Value>",
                   null::uuid as "account_id?", null::bytea as "sha256?", null::bigint as "size_bytes?",
-                  null::text as "content_type?", null::boolean as "content_hashed?", a.site_token as "site_token?", a.honour_dnt as "honour_dnt?"
+                  null::text as "content_type?", null::boolean as "content_hashed?", a.site_token as "site_token?", a.honour_dnt as "honour_dnt?",
+                  a.hash_routing as "hash_routing?"
            from pages p
            cross join lateral (select p.slug = any($4) or p.path = any($5) is true as wanted) w
            left join analytics_sites a on a.subdomain_id = p.subdomain_id
            where p.subdomain_id = $1 and p.is_published and (p.path = any($3) or p.slug = any($4))
            union all
            select null, null, f.path, null, null, null, null,
-                  b.account_id, b.sha256, f.size_bytes, f.content_type, f.content_hashed, a.site_token, a.honour_dnt
+                  b.account_id, b.sha256, f.size_bytes, f.content_type, f.content_hashed, a.site_token, a.honour_dnt,
+                  a.hash_routing
            from deploy_files f join blobs b on b.id = f.blob_id
            left join analytics_sites a on a.subdomain_id = $1
            where f.deploy_id = $2 and f.path = any($3) and (f.expires_at is null or f.expires_at > $6)"#,
@@ -90,8 +92,10 @@ pub async fn find_at_address(conn: &mut Conn, lookup: &Lookup<'_>) -> Result<Fou
     .await?;
     let mut found = Found::default();
     for row in rows {
-        if let (None, Some(site_token), Some(honour_dnt)) = (&found.tag, row.site_token, row.honour_dnt) {
-            found.tag = Some(TrackerTag { site_token, honour_dnt });
+        if let (None, Some(site_token), Some(honour_dnt), Some(hash_routing)) =
+            (&found.tag, row.site_token, row.honour_dnt, row.hash_routing)
+        {
+            found.tag = Some(TrackerTag { site_token, honour_dnt, hash_routing });
         }
         if let (Some(id), Some(slug)) = (row.page_id, row.slug) {
             let document = row.html.map(|html| Document {

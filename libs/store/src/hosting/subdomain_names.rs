@@ -7,7 +7,7 @@ use domain::plans::Plan;
 use sqlx::{query, query_as, query_scalar};
 use uuid::Uuid;
 
-use crate::list_filter::list_rows;
+use crate::list_filter::sorted_rows;
 use crate::subdomains::insert_subdomain;
 use crate::usage::{self, Counter};
 use crate::{Conn, Error, ListFilter};
@@ -34,7 +34,7 @@ pub struct RenamableSubdomain {
     pub renamed_at: Vec<DateTime<Utc>>,
 }
 
-/// Returns the account's subdomains, oldest first. Counts only pages in the filter's folder and, if given, among
+/// Returns the account's subdomains. Counts only pages in the filter's folder and, if given, among
 /// `pages`.
 pub async fn list_subdomains(
     conn: &mut Conn,
@@ -43,7 +43,7 @@ pub async fn list_subdomains(
     pages: Option<&BTreeSet<Uuid>>,
 ) -> Result<Vec<ListedSubdomain>, Error> {
     let pages: Option<Vec<Uuid>> = pages.map(|ids| ids.iter().copied().collect());
-    Ok(list_rows!(
+    Ok(sorted_rows!(
         ListedSubdomain,
         conn,
         account_id,
@@ -53,9 +53,9 @@ pub async fn list_subdomains(
                    where p.subdomain_id = s.id and ($2::uuid is null or p.folder_id = $2)
                      and ($7::uuid[] is null or p.id = any($7))) as "pages!"
            from subdomains s
-           where s.account_id = $1 and ($3::uuid[] is null or s.id = any($3))
-             and ($4::timestamptz is null or (s.created_at, s.id) > ($4, $5))
-           order by s.created_at, s.id limit $6::bigint + 1"#,
+           where s.account_id = $1 and ($3::uuid[] is null or s.id = any($3))"#,
+        "s.created_at",
+        "s.id",
         pages.as_deref()
     )?)
 }

@@ -3,6 +3,7 @@
 use chrono::{DateTime, Utc};
 use domain::answers::Answers;
 use domain::fields::Field;
+use domain::stored_fields::StoredFields;
 use sqlx::query;
 use sqlx::types::Json;
 use uuid::Uuid;
@@ -51,7 +52,7 @@ pub async fn find_notification(
     submission_id: Uuid,
 ) -> Result<Option<Notification>, Error> {
     let row = query!(
-        r#"select f.id as form_id, f.name, f.fields as "fields: Json<Vec<Field>>",
+        r#"select f.id as form_id, f.name, f.fields as "fields: Json<StoredFields>",
                   s.payload as "payload: Json<Answers>", s.created_at, r.sealed_link as "sealed_link?",
                   f.notify_email as "to!"
            from submissions s join forms f on f.id = s.form_id
@@ -73,7 +74,7 @@ pub async fn find_notification(
         sealed_link: row.sealed_link,
         form_id: row.form_id,
         form_name: row.name,
-        fields: row.fields.0,
+        fields: row.fields.0.0,
         payload: row.payload.0,
         submitted_at: row.created_at,
     }))

@@ -1,4 +1,4 @@
-//! Deletes submissions at the request of the person who sent them.
+//! Deletes submissions: at the request of the person who sent them, or one by its id.
 //!
 //! Deleting a row also deletes its files and its deliveries with their bodies, even pending ones. Entries of pages and
 //! archives are copies and are searched for here.
@@ -37,14 +37,15 @@ struct Match {
     created_at: DateTime<Utc>,
 }
 
-/// Deletes up to `limit` submissions of a form that contain an e-mail address, including spam, with everything created
-/// from them. Webhooks receive the ids of those that counted. Searches the e-mail fields, and all values of fields the
-/// form no longer has, because their type is unknown. Returns `None` if there is no such form.
+/// Deletes up to `limit` submissions of a form that contain an e-mail address in one of its spellings, which are in lower
+/// case, including spam, with everything created from them. Webhooks receive the ids of those that counted. Searches the
+/// e-mail fields, and all values of fields the form does not have, because their type is unknown. Returns `None` if there
+/// is no such form.
 pub async fn delete_submissions_by_email(
     conn: &mut Conn,
     account_id: Uuid,
     form_id: Uuid,
-    email: &str,
+    spellings: &[String],
     limit: i64,
     context: &WriteContext<'_>,
 ) -> Result<Option<Erasure>, Error> {
@@ -55,14 +56,53 @@ pub async fn delete_submissions_by_email(
     usage::lock(conn, account_id).await?;
     let Some(form) = find_form(conn, account_id, form_id).await? else { return Ok(None) };
     // Searching a large form takes a while and needs no lock; the rows found are checked again under the lock.
-    let found = list_matches(conn, account_id, &form, email, None, limit).await?;
+    let found = list_matches(conn, account_id, &form, spellings, None, limit).await?;
     if found.is_empty() {
         return Ok(Some(Erasure { deleted: 0, is_all: true, signals: Vec::new() }));
     }
     let Some(form) = lock_form(conn, account_id, form_id).await? else { return Ok(None) };
     let is_all = i64::try_from(found.len()).unwrap_or(limit) < limit;
     let found: Vec<Uuid> = found.into_iter().map(|one| one.id).collect();
-    let matches = list_matches(conn, account_id, &form, email, Some(&found), limit).await?;
+    let matches = list_matches(conn, account_id, &form, spellings, Some(&found), limit).await?;
+    let signals = delete_matches(conn, account_id, &form, &matches, context).await?;
+    Ok(Some(Erasure { deleted: i64::try_from(matches.len()).unwrap_or(limit), is_all, signals }))
+}
+
+/// Deletes one submission with everything created from it. Webhooks receive its id if it counted. Returns signals to send
+/// after the commit, or `None` if the form has no such submission.
+pub async fn delete_submission(
+    conn: &mut Conn,
+    account_id: Uuid,
+    form_id: Uuid,
+    id: Uuid,
+    context: &WriteContext<'_>,
+) -> Result<Option<Vec<Signal>>, Error> {
+    // In the same order as for an erasure.
+    archives::lock_entry_moves(conn, account_id).await?;
+    usage::lock(conn, account_id).await?;
+    let Some(form) = lock_form(conn, account_id, form_id).await? else { return Ok(None) };
+    let found = query_as!(
+        Match,
+        "select id, status, created_at from submissions where account_id = $1 and form_id = $2 and id = $3",
+        account_id,
+        form_id,
+        id,
+    )
+    .fetch_optional(&mut *conn)
+    .await?;
+    let Some(found) = found else { return Ok(None) };
+    delete_matches(conn, account_id, &form, &[found], context).await.map(Some)
+}
+
+/// Deletes these submissions of a locked form.
+async fn delete_matches(
+    conn: &mut Conn,
+    account_id: Uuid,
+    form: &Form,
+    matches: &[Match],
+    context: &WriteContext<'_>,
+) -> Result<Vec<Signal>, Error> {
+    let form_id = form.id;
     let ids: Vec<Uuid> = matches.iter().map(|one| one.id).collect();
     let locations = delete_entries(conn, account_id, &ids).await?;
     query!("delete from submissions where account_id = $1 and id = any($2)", account_id, &ids)
@@ -72,22 +112,22 @@ pub async fn delete_submissions_by_email(
     // it that is being inserted.
     automations::delete_runs_of_submissions(conn, account_id, &ids).await?;
     let counted: Vec<&Match> = matches.iter().filter(|one| one.status != Status::Spam.as_str()).collect();
-    let fewer = i64::try_from(counted.len()).unwrap_or(limit);
+    let fewer = i64::try_from(counted.len()).unwrap_or(i64::MAX);
     update_count(conn, account_id, form_id, -fewer).await?;
     resolve_duplicates(conn, account_id, form_id).await?;
-    let due = publish_deletions(conn, account_id, &form, &counted, context).await?;
+    let due = publish_deletions(conn, account_id, form, &counted, context).await?;
     let mut changes: Vec<Change> = locations.into_iter().map(Change::from).collect();
     changes.push(Change::Form { form_id });
     let mut signals = outbox::insert_orders(conn, &[], &changes, context.traceparent, context.now).await?;
     signals.extend(due);
-    Ok(Some(Erasure { deleted: i64::try_from(matches.len()).unwrap_or(limit), is_all, signals }))
+    Ok(signals)
 }
 
 async fn list_matches(
     conn: &mut Conn,
     account_id: Uuid,
     form: &Form,
-    email: &str,
+    spellings: &[String],
     among: Option<&[Uuid]>,
     limit: i64,
 ) -> Result<Vec<Match>, Error> {
@@ -97,13 +137,18 @@ async fn list_matches(
         Match,
         r"select id, status, created_at from submissions
           where account_id = $1 and form_id = $2 and ($6::uuid[] is null or id = any($6)) and exists (
-            select from jsonb_each_text(payload) as answer (field, text)
-            where field <> all($3) and lower(btrim(text, E' \t\r\n')) = $4)
+            select from (
+              select text from jsonb_each_text(payload) as answer (field, text) where field <> all($3)
+              union all
+              -- Several texts of one unknown field are stored as one.
+              select part from jsonb_each_text(extra) as answer (field, text), string_to_table(text, ';') as part
+            ) as answers
+            where lower(btrim(text, E' \t\r\n')) = any($4))
           order by created_at, id limit $5",
         account_id,
         form.id,
         &others,
-        email.trim().to_lowercase(),
+        spellings,
         limit,
         among,
     )

@@ -1,5 +1,6 @@
 //! Exports all submissions of a form as CSV. Postgres writes the file; this process holds only one chunk of it.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use domain::fields::{Field, FieldType};
@@ -24,8 +25,10 @@ const OWN: [(&str, &str); 4] = [
               then '''' || external_id else external_id end",
     ),
 ];
-/// The last column: values of fields that the form no longer has, as JSON.
+/// The column after the answers: values of fields that the form no longer has, as JSON.
 const REST: &str = "otherAnswers";
+/// The last column: stored answers to fields that the form never had, as JSON. It gets a number if a field has its name.
+const EXTRA: &str = "extraAnswers";
 
 /// Streams the submissions of a form that count, oldest first, as lines of a CSV file (RFC 4180) from one snapshot, every
 /// field quoted. The
@@ -40,6 +43,7 @@ pub async fn export_submissions<'c>(
     columns.extend(fields.iter().map(answer));
     let names: Vec<String> = fields.iter().map(|field| quoted(&field.name)).collect();
     columns.push(format!("nullif(payload - array[{}]::text[], '{{}}')", names.join(", ")));
+    columns.push("extra".to_owned());
     // Null would stay unquoted.
     let columns: Vec<String> =
         columns.iter().map(|column| format!("coalesce(({column})::text, '')")).collect();
@@ -56,9 +60,13 @@ pub async fn export_submissions<'c>(
 }
 
 /// Returns the column names.
-pub fn csv_column_names(fields: &[Field]) -> Vec<&str> {
+pub fn csv_column_names(fields: &[Field]) -> Vec<Cow<'_, str>> {
     let own = OWN.iter().map(|(name, _)| *name);
-    own.chain(fields.iter().map(|field| field.name.as_str())).chain([REST]).collect()
+    let names = own.chain(fields.iter().map(|field| field.name.as_str())).chain([REST]);
+    let is_free = |name: &Cow<'_, str>| fields.iter().all(|field| field.name != **name);
+    let numbered = (2..).map(|number| Cow::Owned(format!("{EXTRA}{number}")));
+    let extra = std::iter::once(Cow::Borrowed(EXTRA)).chain(numbered).find(is_free);
+    names.map(Cow::Borrowed).chain(extra).collect()
 }
 
 /// Returns the SQL of a field's column; multiple choices are joined with `; `.

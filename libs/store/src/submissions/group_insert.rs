@@ -28,6 +28,8 @@ pub struct BatchSubmission {
     id: Uuid,
     /// The answers as JSON.
     payload: String,
+    /// Answers to unknown fields as JSON, if the form stores them and there are any.
+    extra: Option<String>,
     sent_at: DateTime<Utc>,
     /// The event for webhooks as JSON; empty if the form seemed to have none.
     event: String,
@@ -55,12 +57,14 @@ impl BatchSubmission {
         let is_told = *listeners > 0;
         let event = is_told
             .then(|| event_body(SubmissionEvent::Created, context.now, &event_data(form, new, context)));
+        let extra = (!new.extra.is_empty()).then(|| serde_json::to_string(&new.extra));
         let one = Self {
             account_id: *account_id,
             form_id: form.id,
             checked_at: form.updated_at,
             id: new.id,
             payload: serde_json::to_string(&new.payload).ok()?,
+            extra: extra.transpose().ok()?,
             sent_at: context.now,
             event: event.map(|event| event.to_string()).unwrap_or_default(),
             delivery_ids: (0..*listeners).map(|_| (context.new_id)()).collect(),
@@ -77,7 +81,8 @@ impl BatchSubmission {
 
     /// Size of the row with its deliveries.
     pub fn bytes(&self) -> usize {
-        batching::size_bytes(self.payload.len(), self.event.len(), self.delivery_ids.len())
+        let answers = self.payload.len() + self.extra.as_ref().map_or(0, String::len);
+        batching::size_bytes(answers, self.event.len(), self.delivery_ids.len())
     }
 }
 
@@ -122,8 +127,9 @@ pub async fn insert_batch(conn: &mut Conn, all: &[BatchSubmission]) -> Result<St
     let rows = query!(
         r#"with input as materialized (
                select * from unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::bigint[], $5::timestamptz[], $6::text[],
-                                    $7::timestamptz[], $8::text[], $9::text[], $15::smallint[])
-                   as input (id, account_id, form_id, lock, checked_at, payload, sent_at, event, traceparent, depth)
+                                    $7::timestamptz[], $8::text[], $9::text[], $15::smallint[], $16::text[])
+                   as input (id, account_id, form_id, lock, checked_at, payload, sent_at, event, traceparent, depth,
+                             extra)
            ), ordered as materialized (
                select * from unnest($10::uuid[], $11::int[], $12::uuid[]) as ordered (submission_id, place, id)
            ), free as materialized (
@@ -150,8 +156,8 @@ pub async fn insert_batch(conn: &mut Conn, all: &[BatchSubmission]) -> Result<St
                             or not exists (select from ordered o where o.submission_id = input.id and o.place = l.place)))
                for share of f skip locked for key share of a skip locked
            ), stored as (
-               insert into submissions (id, account_id, form_id, payload, created_at, updated_at)
-               select id, account_id, form_id, payload::jsonb, sent_at, sent_at from place
+               insert into submissions (id, account_id, form_id, payload, extra, created_at, updated_at)
+               select id, account_id, form_id, payload::jsonb, extra::jsonb, sent_at, sent_at from place
                returning id, form_id
            ), tally as (
                insert into form_tallies as t (form_id, slot, submissions)
@@ -189,6 +195,7 @@ pub async fn insert_batch(conn: &mut Conn, all: &[BatchSubmission]) -> Result<St
         SubmissionEvent::Created.as_str(),
         SLOTS,
         &column(all, |one| one.depth),
+        &column(all, |one| one.extra.as_deref()) as _,
     )
     .fetch_all(conn)
     .await?;

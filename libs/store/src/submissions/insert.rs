@@ -30,8 +30,17 @@ pub struct NewSubmission {
     pub external_id: Option<String>,
     /// The stored answers.
     pub payload: Answers,
+    /// Answers to fields that the form does not have, if it stores them.
+    pub extra: Answers,
     /// Why it is taken for spam; empty otherwise.
     pub spam_reasons: Vec<String>,
+}
+
+impl NewSubmission {
+    /// The value of `submissions.extra`.
+    fn extra_column(&self) -> Option<Json<&Answers>> {
+        (!self.extra.is_empty()).then_some(Json(&self.extra))
+    }
 }
 
 /// The result of inserting a submission.
@@ -135,9 +144,9 @@ async fn insert_within_limit(
                    submission_count + coalesce((select sum(submissions) from form_tallies where form_id = $2), 0)
                    >= least(max_submissions, case when $5 >= 0 then $5 end) as is_last
            ), stored as (
-               insert into submissions (id, account_id, form_id, external_id, payload, unique_digest, created_at,
-                                        updated_at)
-               select $6, $1, id, $7, $8, $9, $4, $4 from place
+               insert into submissions (id, account_id, form_id, external_id, payload, unique_digest, extra,
+                                        created_at, updated_at)
+               select $6, $1, id, $7, $8, $9, $10, $4, $4 from place
                on conflict do nothing returning id
            )
            select exists (select from place) as "has_place!", exists (select from stored) as "is_stored!",
@@ -151,6 +160,7 @@ async fn insert_within_limit(
         new.external_id,
         Json(&new.payload) as _,
         digest_of(form, &new.payload),
+        new.extra_column() as _,
     )
     .fetch_one(conn)
     .await?;
@@ -175,9 +185,9 @@ async fn insert_unlimited(
                select id, pg_backend_pid() % $5, 1 from place
                on conflict (form_id, slot) do update set submissions = t.submissions + 1
            ), stored as (
-               insert into submissions (id, account_id, form_id, external_id, payload, unique_digest, created_at,
-                                        updated_at)
-               select $6, $1, id, $7, $8, $9, $4, $4 from place
+               insert into submissions (id, account_id, form_id, external_id, payload, unique_digest, extra,
+                                        created_at, updated_at)
+               select $6, $1, id, $7, $8, $9, $10, $4, $4 from place
                on conflict do nothing returning id
            )
            select exists (select from place) as "has_place!", exists (select from stored) as "is_stored!""#,
@@ -190,6 +200,7 @@ async fn insert_unlimited(
         new.external_id,
         Json(&new.payload) as _,
         digest_of(form, &new.payload),
+        new.extra_column() as _,
     )
     .fetch_one(conn)
     .await?;
@@ -230,9 +241,9 @@ async fn insert_spam(
         return Ok(SubmissionOutcome::RateLimited);
     }
     let stored = query!(
-        "insert into submissions (id, account_id, form_id, external_id, payload, status, spam_reasons, created_at,
-                                  updated_at)
-         select $6, $1, id, $7, $8, 'spam', $9, $4, $4 from forms
+        "insert into submissions (id, account_id, form_id, external_id, payload, status, spam_reasons, extra,
+                                  created_at, updated_at)
+         select $6, $1, id, $7, $8, 'spam', $9, $10, $4, $4 from forms
          where account_id = $1 and id = $2 and updated_at = $3 and (closes_at is null or closes_at > $4)
            and ((max_submissions is null and $5::bigint = -1)
                 or submission_count + coalesce((select sum(submissions) from form_tallies where form_id = $2), 0)
@@ -246,13 +257,14 @@ async fn insert_spam(
         new.external_id,
         Json(&new.payload) as _,
         &new.spam_reasons,
+        new.extra_column() as _,
     )
     .execute(&mut *conn)
     .await?;
     match stored.rows_affected() {
         0 => find_rejection(conn, account_id, form, plan_limit, context).await,
         _ => {
-            spam::delete_excess(conn, account_id, form.id).await?;
+            spam::delete_excess_spam(conn, account_id, form.id, context.now).await?;
             Ok(SubmissionOutcome::Stored(Vec::new()))
         }
     }

@@ -5,18 +5,19 @@ use domain::answers::Answers;
 use domain::submissions::Status;
 use domain::{Cursor, json_bytes};
 use futures::TryStreamExt;
+use sqlx::query_as;
 use sqlx::types::Json;
-use sqlx::{query, query_as};
 use uuid::Uuid;
 
 use super::read::{Submission, SubmissionRow};
+use super::search::build_query;
 use crate::list_filter::collect_page;
 use crate::{Conn, Error, ListPage};
 
 /// Filter of a submission list.
 #[derive(Debug, Clone, Default)]
 pub struct SubmissionFilter {
-    /// Search terms in web syntax: all of them, `"a phrase"`, `one or other`, `-without`.
+    /// Words or their beginnings in web syntax: all of them, `"a phrase"`, `one or other`, `-without`.
     pub search: Option<String>,
     /// Inclusive.
     pub from: Option<DateTime<Utc>>,
@@ -38,18 +39,21 @@ pub async fn list_submissions(
     filter: &SubmissionFilter,
 ) -> Result<ListPage<Submission>, Error> {
     // A generic plan would read the whole form even if an index knows the term.
-    query!("select set_config('plan_cache_mode', 'force_custom_plan', true)").fetch_one(&mut *conn).await?;
+    let search = build_query(conn, filter.search.as_deref()).await?;
+    if filter.search.is_some() && search.is_none() {
+        return Ok(ListPage { rows: Vec::new(), has_more: false });
+    }
     let (field, value) = filter.answer.as_ref().map(|(field, value)| (field, value)).unzip();
     let number = value.and_then(|value| value.trim().parse::<serde_json::Number>().ok());
     let rows = query_as!(
         SubmissionRow,
-        r#"select id, form_id, external_id, payload as "payload: Json<Answers>", status, spam_reasons, entry_note,
-                  created_at, updated_at
+        r#"select id, form_id, external_id, payload as "payload: Json<Answers>",
+                  extra as "extra: Json<Answers>", status, spam_reasons, entry_note, created_at, updated_at
            from submissions
            where account_id = $1 and form_id = $2 and ($3::timestamptz is null or (created_at, id) < ($3, $4))
              and ($5::timestamptz is null or created_at >= $5) and ($6::timestamptz is null or created_at < $6)
              and ($7::text is null or status = $7)
-             and ($8::text is null or search @@ websearch_to_tsquery('simple', $8))
+             and ($8::text is null or search @@ $8::text::tsquery)
              and ($9::text is null or case jsonb_typeof(payload -> $9)
                  when 'array' then payload -> $9 ? $10
                  when 'number' then (payload -> $9)::numeric = $11::text::numeric
@@ -62,7 +66,7 @@ pub async fn list_submissions(
         filter.from,
         filter.until,
         filter.status.map(Status::as_str),
-        filter.search,
+        search,
         field,
         value,
         number.map(|number| number.to_string()),
@@ -70,7 +74,9 @@ pub async fn list_submissions(
     )
     .fetch(conn)
     .map_ok(Submission::try_from);
-    let bytes_of = |row: &Result<Submission, Error>| row.as_ref().map_or(0, |row| json_bytes(&row.payload));
+    let bytes_of = |row: &Result<Submission, Error>| {
+        row.as_ref().map_or(0, |row| json_bytes(&row.payload) + json_bytes(&row.extra))
+    };
     let page = collect_page(rows, filter.limit, bytes_of).await?;
     let rows = page.rows.into_iter().collect::<Result<_, _>>()?;
     Ok(ListPage { rows, has_more: page.has_more })

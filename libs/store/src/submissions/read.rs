@@ -17,6 +17,8 @@ pub struct Submission {
     /// The owner's id for it.
     pub external_id: Option<String>,
     pub payload: Answers,
+    /// Answers to fields that the form did not have, if it stores them.
+    pub extra: Answers,
     pub status: Status,
     /// Why it was taken for spam.
     pub spam_reasons: Vec<String>,
@@ -32,6 +34,7 @@ pub(crate) struct SubmissionRow {
     pub(crate) form_id: Uuid,
     pub(crate) external_id: Option<String>,
     pub(crate) payload: Json<Answers>,
+    pub(crate) extra: Option<Json<Answers>>,
     pub(crate) status: String,
     pub(crate) spam_reasons: Vec<String>,
     pub(crate) entry_note: Option<String>,
@@ -53,6 +56,7 @@ impl TryFrom<SubmissionRow> for Submission {
             form_id: row.form_id,
             external_id: row.external_id,
             payload: row.payload.0,
+            extra: row.extra.map(|extra| extra.0).unwrap_or_default(),
             status,
             spam_reasons: row.spam_reasons,
             entry_note: row.entry_note,
@@ -71,8 +75,8 @@ pub async fn find_submission(
 ) -> Result<Option<Submission>, Error> {
     let row = query_as!(
         SubmissionRow,
-        r#"select id, form_id, external_id, payload as "payload: Json<Answers>", status, spam_reasons, entry_note,
-                  created_at, updated_at
+        r#"select id, form_id, external_id, payload as "payload: Json<Answers>",
+                  extra as "extra: Json<Answers>", status, spam_reasons, entry_note, created_at, updated_at
            from submissions where account_id = $1 and form_id = $2 and id = $3"#,
         account_id,
         form_id,

@@ -3,6 +3,7 @@
 
 use contract::{Change, Signal};
 use domain::answers::Answers;
+use domain::fields::FieldType;
 use domain::forms::ClosedReason;
 use domain::submissions::{Status, SubmissionEvent, SubmissionEventData, digest};
 use sqlx::types::Json;
@@ -26,8 +27,19 @@ pub enum UpdateOutcome {
     Duplicate,
     /// It would count, and the form is full; nothing was changed.
     Refused(ClosedReason),
+    /// Its files, of so many bytes, exceed the storage limit. The caller must roll back.
+    StorageFull(i64),
     /// There is no such submission.
     Gone,
+}
+
+/// What an account may have when a submission begins to count; -1 for unlimited.
+#[derive(Debug, Clone, Copy)]
+pub struct StatusLimits {
+    /// Submissions of the form.
+    pub submissions: i64,
+    /// Bytes in the account's storage, with the submission's files.
+    pub storage_bytes: i64,
 }
 
 /// Replaces the answers of a submission, which were validated against `form`, and sends the event to webhooks.
@@ -82,19 +94,23 @@ pub async fn update_payload(
 
 /// Sets the status of a submission. One that is no longer spam counts from now on, if the form has room and no other
 /// submission has its unique values, and all effects are applied as for a new one. One that becomes spam loses its
-/// unique values and its page entry. `plan_limit` is -1 for unlimited.
+/// unique values and its page entry.
+///
+/// A submission that counts gets the files that its answers name and that were not kept while it was spam, if they still
+/// exist. The caller must hold the lock of the account's counters.
 pub async fn update_status(
     conn: &mut Conn,
     account_id: Uuid,
     form: &Form,
     submission: &Submission,
     status: Status,
-    plan_limit: i64,
+    limits: StatusLimits,
     context: &WriteContext<'_>,
 ) -> Result<UpdateOutcome, Error> {
     if submission.status == status {
         return Ok(UpdateOutcome::Done(Box::new(submission.clone()), Vec::new()));
     }
+    let plan_limit = limits.submissions;
     let counted = submission.status.counts();
     let mut digest = None;
     if status.counts() && !counted {
@@ -118,7 +134,16 @@ pub async fn update_status(
     let mut signals = Vec::new();
     if more != 0 {
         update_count(conn, account_id, form.id, more).await?;
-        count_files(conn, account_id, submission.id, more > 0).await?;
+    }
+    if more > 0 {
+        let bytes = bind_waiting(conn, account_id, form, submission).await?
+            + form_files::update_counted(conn, account_id, submission.id, true).await?;
+        if bytes > 0 && !usage::reserve_bytes(conn, account_id, bytes, limits.storage_bytes).await? {
+            return Ok(UpdateOutcome::StorageFull(bytes));
+        }
+    } else if more < 0 {
+        let bytes = form_files::update_counted(conn, account_id, submission.id, false).await?;
+        usage::release_bytes(conn, account_id, bytes).await?;
     }
     if more > 0 {
         let data = event_data(form, submission);
@@ -141,19 +166,22 @@ pub async fn update_status(
     Ok(changed.map_or(UpdateOutcome::Gone, |submission| UpdateOutcome::Done(Box::new(submission), signals)))
 }
 
-/// Starts or stops counting the bytes of a submission's files. They are stored already, so they may exceed the plan's
-/// limit.
-async fn count_files(
+/// Binds the unbound files among the answers of a submission that counts from now on. Returns their bytes, which are not
+/// reserved yet.
+async fn bind_waiting(
     conn: &mut Conn,
     account_id: Uuid,
-    submission_id: Uuid,
-    counts: bool,
-) -> Result<(), Error> {
-    match form_files::update_counted(conn, account_id, submission_id, counts).await? {
-        0 => Ok(()),
-        bytes if counts => usage::reserve_bytes(conn, account_id, bytes, -1).await.map(drop),
-        bytes => usage::release_bytes(conn, account_id, bytes).await,
+    form: &Form,
+    submission: &Submission,
+) -> Result<i64, Error> {
+    let mut bytes = 0;
+    for field in form.fields.iter().filter(|field| field.kind == FieldType::File) {
+        let answer = submission.payload.get(&field.name).and_then(|answer| answer.as_str());
+        let Some(id) = answer.and_then(|answer| answer.parse::<Uuid>().ok()) else { continue };
+        let (target, file) = ((form.id, submission.id), (field.name.as_str(), id));
+        bytes += form_files::bind(conn, account_id, target, file, true).await?.unwrap_or_default();
     }
+    Ok(bytes)
 }
 
 /// Adds `more`, which may be negative, to the submission count of a form. Returns an error if the count would become

@@ -4,7 +4,7 @@ use chrono::{DateTime, Utc};
 use serde_json::Value;
 use uuid::Uuid;
 
-use crate::list_filter::{collect_page, list_query};
+use crate::list_filter::{collect_page, sorted_stream};
 use crate::{Conn, Error, ListFilter, ListPage};
 
 /// A webhook as its owner sees it, with its URL still encrypted.
@@ -46,14 +46,15 @@ pub async fn find_webhook(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result
 /// Bytes of a form's id in a list.
 const ID_BYTES: usize = 39;
 
-/// Returns a page of the account's webhooks, oldest first.
+/// Returns a page of the account's webhooks.
 pub async fn list_webhooks(
     conn: &mut Conn,
     account_id: Uuid,
     filter: &ListFilter,
 ) -> Result<ListPage<Webhook>, Error> {
-    let rows = list_query!(
+    let rows = sorted_stream!(
         Webhook,
+        conn,
         account_id,
         filter,
         r#"select id, sealed_url, events, description, field_mapping, all_forms, template, telegram_chat_id, is_active,
@@ -63,12 +64,12 @@ pub async fn list_webhooks(
            where account_id = $1
              and ($2::uuid is null or exists (select from things where kind = 'webhooks' and things.id = webhooks.id
                                                                    and folder_id = $2))
-             and ($3::uuid[] is null or id = any($3))
-             and ($4::timestamptz is null or (created_at, id) > ($4, $5))
-           order by created_at, id limit $6::bigint + 1"#
+             and ($3::uuid[] is null or id = any($3))"#,
+        "created_at",
+        "id"
     );
     let bytes_of = |row: &Webhook| {
         row.form_ids.len() * ID_BYTES + row.field_mapping.as_ref().map_or(0, domain::json_bytes)
     };
-    collect_page(rows.fetch(conn), filter.limit, bytes_of).await
+    collect_page(rows, filter.limit, bytes_of).await
 }

@@ -14,7 +14,7 @@ use serde_json::{Map, Value, json};
 use store::automations::{InsertedRun, NewRun};
 use tokio::time::Instant;
 use uuid::Uuid;
-use web::{ClientIp, Code, Path, Problem};
+use web::{ClientIp, Code, Path, Problem, check_not_compressed, json_syntax_error};
 
 use super::super::depth::read_depth;
 use super::http_answer::{accepted, answer, unanswered};
@@ -125,7 +125,7 @@ fn refused_body(rejection: axum::extract::rejection::BytesRejection) -> Problem 
         let max = automation::http_trigger::BODY_BYTES_MAX >> 10;
         return Problem::new(Code::PayloadTooLarge, format!("the body may have at most {max} KB"));
     }
-    Problem::new(Code::MalformedJson, "the body could not be read completely")
+    Problem::malformed_json("the body could not be read completely")
 }
 
 /// Returns the JSON body; null without one.
@@ -133,6 +133,7 @@ fn read_payload(headers: &HeaderMap, body: &[u8]) -> Result<Value, Problem> {
     if body.is_empty() {
         return Ok(Value::Null);
     }
+    check_not_compressed(headers)?;
     let kind = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let kind = kind.split_once(';').map_or(kind, |(kind, _)| kind).trim().to_ascii_lowercase();
     if kind != "application/json" && !(kind.starts_with("application/") && kind.ends_with("+json")) {
@@ -141,14 +142,14 @@ fn read_payload(headers: &HeaderMap, body: &[u8]) -> Result<Value, Problem> {
         return Err(problem.hint("send `Content-Type: application/json`"));
     }
     let payload = serde_json::from_slice(body)
-        .map_err(|error| Problem::new(Code::MalformedJson, format!("the body is not JSON: {error}")))?;
+        .map_err(|error| json_syntax_error(&error, body.trim_ascii().is_empty()))?;
     if is_too_deep(&payload) { Err(too_deep()) } else { Ok(payload) }
 }
 
 /// 400: the stored payload could not be read back.
 pub(super) fn too_deep() -> Problem {
     let max = automation::http_trigger::BODY_DEPTH_MAX;
-    Problem::new(Code::MalformedJson, format!("the body is nested deeper than {max} levels"))
+    Problem::malformed_json(format!("the body is nested deeper than {max} levels"))
 }
 
 fn check_auth(

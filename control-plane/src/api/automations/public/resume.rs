@@ -11,7 +11,7 @@ use http::{HeaderMap, HeaderValue, StatusCode, header};
 use serde_json::{Map, Value, json};
 use store::automations::{LinkedRun, RunStatus, find_linked_run, resume_run};
 use uuid::Uuid;
-use web::{ClientIp, Code, Path, Problem};
+use web::{ClientIp, Code, Path, Problem, check_not_compressed, json_syntax_error};
 
 use super::http_trigger::too_deep;
 use super::resume_page::{Page, page};
@@ -59,7 +59,7 @@ pub(super) async fn resume(
             if rejection.status() == StatusCode::PAYLOAD_TOO_LARGE {
                 return Problem::new(Code::PayloadTooLarge, "the body is too large");
             }
-            Problem::new(Code::MalformedJson, "the body could not be read completely")
+            Problem::malformed_json("the body could not be read completely")
         })?;
         let payload = read_payload(&headers, &body)?;
         let now = app.clock.now();
@@ -118,6 +118,7 @@ fn not_waiting() -> Problem {
 
 /// Returns the JSON body, or the fields of a form as an object.
 fn read_payload(headers: &HeaderMap, body: &[u8]) -> Result<Value, Problem> {
+    check_not_compressed(headers)?;
     let kind = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let kind = kind.split_once(';').map_or(kind, |(kind, _)| kind).trim();
     let payload = if body.is_empty() {
@@ -129,7 +130,7 @@ fn read_payload(headers: &HeaderMap, body: &[u8]) -> Result<Value, Problem> {
         )
     } else if kind.eq_ignore_ascii_case("application/json") {
         serde_json::from_slice(body)
-            .map_err(|error| Problem::new(Code::MalformedJson, format!("the body is not JSON: {error}")))?
+            .map_err(|error| json_syntax_error(&error, body.trim_ascii().is_empty()))?
     } else {
         return Err(Problem::new(Code::UnsupportedMediaType, "the body must be JSON or a form"));
     };

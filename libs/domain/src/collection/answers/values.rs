@@ -1,5 +1,6 @@
 //! Validation of one value by its field's type.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use chrono::NaiveDate;
@@ -9,9 +10,24 @@ use crate::fields::{Field, FieldType, MAX_TEXT};
 
 /// Minimum number of digits in a telephone number.
 const MIN_TEL_DIGITS: usize = 3;
+/// Words before the extension of a telephone number, in lower case; `;ext=` is that of RFC 3966.
+const EXTENSIONS: [&str; 8] = [";ext=", "ext", "ext.", "ext:", "extn", "extn.", "extension", ","];
+/// Characters without a width, which IDNA ignores: an address with one would be stored with it.
+const INVISIBLE: [char; 4] = ['\u{ad}', '\u{200b}', '\u{2060}', '\u{feff}'];
 
 /// The broken rule and a message.
 pub(super) type Refusal = (&'static str, String);
+
+/// Cuts the blanks around an e-mail address or a URL. They come from the clipboard, and browsers cut them too.
+pub(super) fn trimmed(kind: FieldType, value: &Value) -> Cow<'_, Value> {
+    match value {
+        Value::String(text) if matches!(kind, FieldType::Email | FieldType::Url) => {
+            let cut = text.trim();
+            if cut.len() == text.len() { Cow::Borrowed(value) } else { Cow::Owned(Value::from(cut)) }
+        }
+        _ => Cow::Borrowed(value),
+    }
+}
 
 /// Validates a non-blank value.
 pub(super) fn check(field: &Field, value: &Value) -> Result<(), Refusal> {
@@ -103,7 +119,9 @@ fn check_text(field: &Field, text: &str) -> Result<(), Refusal> {
     }
     match field.kind {
         FieldType::Select => check_option(field, text),
-        FieldType::Email if !is_email(text) => Err(("email", format!("{label} must be an e-mail address"))),
+        FieldType::Email if !is_email(text) && !is_international_email(text) => {
+            Err(("email", format!("{label} must be an e-mail address")))
+        }
         FieldType::Url if !is_web_address(text) => Err(("url", format!("{label} must be a http(s) address"))),
         FieldType::Date if !is_day(text) => Err(("date", format!("{label} must be a day, YYYY-MM-DD"))),
         FieldType::Tel if !is_telephone_number(text) => {
@@ -126,7 +144,9 @@ fn check_free_text(field: &Field, text: &str) -> Result<(), Refusal> {
     if let Some(pattern) = &field.pattern
         && !pattern.is_match(text)
     {
-        return Err(("pattern", format!("{label} does not have the expected form")));
+        let hint = field.pattern_hint.as_deref().filter(|hint| !hint.trim().is_empty());
+        let expected = hint.map_or_else(String::new, |hint| format!(": {hint}"));
+        return Err(("pattern", format!("{label} does not have the expected form{expected}")));
     }
     Ok(())
 }
@@ -144,6 +164,40 @@ pub fn is_email(text: &str) -> bool {
     };
     let local_fits = !local.is_empty() && local.chars().all(in_local);
     text.len() <= 254 && local_fits && domain.contains('.') && domain.split('.').all(is_label)
+}
+
+/// Returns whether the text is an e-mail address with letters beyond ASCII in its domain. Its ASCII form is subject to the
+/// same rules.
+fn is_international_email(text: &str) -> bool {
+    let Some((local, domain)) = text.rsplit_once('@') else { return false };
+    ascii_domain(domain).is_some_and(|domain| is_email(&format!("{local}@{domain}")))
+}
+
+/// Returns how an e-mail address may be spelled in answers, in lower case: with its domain in ASCII, and with the letters
+/// that this stands for. `None` if an e-mail field refuses it.
+pub fn email_spellings(text: &str) -> Option<Vec<String>> {
+    if !is_email(text) && !is_international_email(text) {
+        return None;
+    }
+    let (local, domain) = text.rsplit_once('@')?;
+    let ascii = ascii_domain(domain).unwrap_or_else(|| domain.to_owned());
+    let unicode = url::quirks::domain_to_unicode(&ascii);
+    let domains = BTreeSet::from([domain.to_lowercase(), ascii.to_lowercase(), unicode.to_lowercase()]);
+    let domains = domains.into_iter().filter(|domain| !domain.is_empty());
+    Some(domains.map(|domain| format!("{}@{domain}", local.to_lowercase())).collect())
+}
+
+/// Returns the ASCII form of a domain with other letters: `xn--mnchen-3ya.de` for `münchen.de`. `None` if it is ASCII
+/// already, or no domain. URLs have domains with escapes and with hyphens at the ends of labels; e-mail addresses don't.
+pub(crate) fn ascii_domain(domain: &str) -> Option<String> {
+    let has_outer_hyphen = domain.split('.').any(|label| label.starts_with('-') || label.ends_with('-'));
+    if domain.is_ascii() || domain.contains('%') || domain.contains(INVISIBLE) || has_outer_hyphen {
+        return None;
+    }
+    match url::Host::parse(domain) {
+        Ok(url::Host::Domain(ascii)) => Some(ascii),
+        _ => None,
+    }
 }
 
 /// Returns whether browsers accept the URL in `<input type=url>` and open it over http(s). Parsers trim and repair
@@ -166,9 +220,19 @@ fn is_day(text: &str) -> bool {
     is_written_so && text.len() == 10 && NaiveDate::parse_from_str(text, "%Y-%m-%d").is_ok()
 }
 
-/// Accepts every common notation of any country: only characters of telephone numbers, and enough digits.
+/// Accepts every common notation of any country: only characters of telephone numbers, enough digits, and an extension.
+/// Numbers from an address book or a web page often have blanks and hyphens that don't break a line.
 fn is_telephone_number(text: &str) -> bool {
-    let is_written_so = |c: char| c.is_ascii_digit() || " +-()./x#*".contains(c);
-    let digits = text.bytes().filter(u8::is_ascii_digit).count();
-    text.chars().all(is_written_so) && digits >= MIN_TEL_DIGITS
+    let is_blank = |c: char| matches!(c, ' ' | '\u{a0}' | '\u{2007}' | '\u{2009}' | '\u{202f}');
+    let is_written_so = |c: char| {
+        c.is_ascii_digit() || is_blank(c) || "+-()./x#*".contains(c) || ('\u{2010}'..='\u{2013}').contains(&c)
+    };
+    let lower = text.to_ascii_lowercase();
+    let before_digits = lower.trim_end_matches(|c: char| c.is_ascii_digit());
+    let has_digits = before_digits.len() < lower.len();
+    let before = before_digits.trim_end_matches(is_blank);
+    let main = EXTENSIONS.iter().filter(|_| has_digits).find_map(|word| before.strip_suffix(word));
+    let number = main.unwrap_or(text);
+    let digits = number.bytes().filter(u8::is_ascii_digit).count();
+    number.chars().all(is_written_so) && digits >= MIN_TEL_DIGITS
 }

@@ -1,19 +1,19 @@
 //! The message and the request URL of each platform.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::notice::Notice;
 use super::{discord, google_chat, slack, teams, telegram};
-use crate::webhooks::Template;
+use crate::webhooks::{FieldNames, Template};
 
 /// Returns the body of an event for `template`; `None` for the default template, which sends the event itself.
 pub fn body(
     template: Template,
     event: &Value,
-    mapping: Option<&Map<String, Value>>,
+    names: FieldNames<'_>,
     telegram_chat_id: Option<&str>,
 ) -> Option<Value> {
-    let notice = || Notice::read(event, mapping);
+    let notice = || Notice::read(event, names);
     match template {
         Template::Default => None,
         Template::Slack => Some(slack::body(&notice())),

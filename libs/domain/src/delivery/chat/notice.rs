@@ -4,8 +4,7 @@ use chrono::{DateTime, Utc};
 use serde_json::{Map, Value};
 
 use super::fit::EMPTY;
-use crate::webhooks::AUTOMATION_MESSAGE;
-use crate::webhooks::field_mapping::map_fields;
+use crate::webhooks::{AUTOMATION_MESSAGE, FieldNames};
 
 /// An event for display.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,7 +14,7 @@ pub struct Notice {
     pub at: Option<DateTime<Utc>>,
     /// A sentence, if there are no answers.
     pub text: Option<String>,
-    /// Names, as the webhook maps them, and answers.
+    /// Names, as the webhook maps them, or the labels of the form, and answers.
     pub fields: Vec<(String, String)>,
 }
 
@@ -24,11 +23,11 @@ impl Notice {
     ///
     /// Of the message of an automation, `{type, timestamp, data: {payload}}`, the members `title` and `text` (or `message`)
     /// are the title and the sentence, the others are fields.
-    pub fn read(event: &Value, mapping: Option<&Map<String, Value>>) -> Self {
+    pub fn read(event: &Value, names: FieldNames<'_>) -> Self {
         let at = event["timestamp"].as_str().and_then(|at| at.parse().ok());
         let data = &event["data"];
         if event["type"] == AUTOMATION_MESSAGE {
-            return Self { at, ..Self::of_message(&data["payload"], mapping) };
+            return Self { at, ..Self::of_message(&data["payload"], names) };
         }
         let what = match event["type"].as_str().unwrap_or_default() {
             "submission.created" => "New submission",
@@ -43,10 +42,10 @@ impl Notice {
             None => what.to_owned(),
         };
         let text = data["message"].as_str().map(str::to_owned);
-        Self { title, at, text, fields: display_fields(data["fields"].as_object(), mapping) }
+        Self { title, at, text, fields: display_fields(data["fields"].as_object(), names) }
     }
 
-    fn of_message(payload: &Value, mapping: Option<&Map<String, Value>>) -> Self {
+    fn of_message(payload: &Value, names: FieldNames<'_>) -> Self {
         let text_of = |name: &str| payload[name].as_str().filter(|text| !text.trim().is_empty());
         let title = text_of("title");
         let (text_name, text) = match (text_of("text"), text_of("message")) {
@@ -60,7 +59,7 @@ impl Notice {
             title: title.unwrap_or("Message from an automation").to_owned(),
             at: None,
             text: text.map(str::to_owned),
-            fields: display_fields(Some(&fields), mapping),
+            fields: display_fields(Some(&fields), names),
         }
     }
 
@@ -70,13 +69,9 @@ impl Notice {
     }
 }
 
-/// Returns names, as the webhook maps them, and answers.
-fn display_fields(
-    fields: Option<&Map<String, Value>>,
-    mapping: Option<&Map<String, Value>>,
-) -> Vec<(String, String)> {
-    let mapped = fields.map(|fields| map_fields(fields, mapping)).unwrap_or_default();
-    mapped.iter().map(|(name, value)| (name.clone(), display(value))).collect()
+fn display_fields(fields: Option<&Map<String, Value>>, names: FieldNames<'_>) -> Vec<(String, String)> {
+    let labelled = fields.map(|fields| names.label(fields)).unwrap_or_default();
+    labelled.into_iter().map(|(label, value)| (label, display(&value))).collect()
 }
 
 /// Formats an answer for display.
@@ -108,7 +103,7 @@ mod tests {
             }},
         });
         let mapping = json!({"email": "E-mail"});
-        let notice = Notice::read(&event, mapping.as_object());
+        let notice = Notice::read(&event, FieldNames { mapping: mapping.as_object(), form: &[] });
         assert_eq!(
             (notice.title.as_str(), notice.when().as_str()),
             ("New submission: Contact", "2026-11-21 09:05 UTC")
@@ -122,7 +117,8 @@ mod tests {
         let read = |payload: Value| {
             let event = json!({"type": "automation.message", "timestamp": "2026-11-21T09:05:07Z",
                                "data": {"automationId": "a", "runId": "r", "payload": payload}});
-            Notice::read(&event, json!({"email": "E-mail"}).as_object())
+            let mapping = json!({"email": "E-mail"});
+            Notice::read(&event, FieldNames { mapping: mapping.as_object(), form: &[] })
         };
         let notice =
             read(json!({"title": "New lead", "text": "From the form", "email": "a@b.co", "n": {"x": 1}}));
@@ -141,9 +137,12 @@ mod tests {
 
     #[test]
     fn missing_members_are_omitted() {
-        let notice = Notice::read(&json!({"type": "webhook.ping", "data": {"message": "Hello"}}), None);
+        let notice = Notice::read(
+            &json!({"type": "webhook.ping", "data": {"message": "Hello"}}),
+            FieldNames::default(),
+        );
         assert_eq!((notice.title.as_str(), notice.text.as_deref()), ("Test of your webhook", Some("Hello")));
         assert!(notice.fields.is_empty() && notice.when().is_empty());
-        assert_eq!(Notice::read(&json!(null), None).title, "");
+        assert_eq!(Notice::read(&json!(null), FieldNames::default()).title, "");
     }
 }

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::truncate::length;
 use super::*;
-use crate::webhooks::Template;
+use crate::webhooks::{FieldNames, Template};
 
 const CHATS: [Template; 5] =
     [Template::Slack, Template::Discord, Template::Telegram, Template::Teams, Template::GoogleChat];
@@ -17,7 +17,7 @@ fn event(form: &str, fields: &[(String, Value)]) -> Value {
 }
 
 fn written(template: Template, event: &Value) -> Value {
-    body(template, event, None, Some("-100123")).unwrap()
+    body(template, event, FieldNames::default(), Some("-100123")).unwrap()
 }
 
 /// Returns every violation of the platform's published limits.
@@ -160,7 +160,7 @@ fn an_event_without_answers_has_its_sentence_on_every_platform() {
         assert!(body.to_string().contains("It works."), "{template:?}: {body}");
         assert_eq!(faults(template, &body), Vec::<String>::new());
     }
-    assert_eq!(body(Template::Default, &event, None, None), None);
+    assert_eq!(body(Template::Default, &event, FieldNames::default(), None), None);
 }
 
 #[test]

@@ -1,12 +1,12 @@
 //! The HTTP request of a delivery attempt: URL, signed headers and body.
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::events::AUTOMATION_MESSAGE;
-use super::field_mapping::map_fields;
+use super::field_mapping::FieldNames;
 use super::signature::sign;
 use super::template::Template;
-use crate::{chat, depth};
+use crate::{chat, depth, in_order};
 
 /// Encryption purpose of URLs.
 pub const URL_PURPOSE: &str = "webhook.url";
@@ -25,7 +25,8 @@ pub struct Delivery<'a> {
     pub secrets: &'a [String],
     /// The event's body, before `fieldMapping`.
     pub event: &'a Value,
-    pub field_mapping: Option<&'a Map<String, Value>>,
+    /// Names and order of the event's fields.
+    pub names: FieldNames<'a>,
     pub telegram_chat_id: Option<&'a str>,
     /// See [`crate::depth`].
     pub depth: i16,
@@ -69,14 +70,28 @@ pub fn signed_request(delivery: Delivery<'_>, timestamp: i64) -> Result<Request,
 
 /// Returns a chat message, or the event itself with mapped fields.
 fn body(delivery: &Delivery<'_>) -> Result<Vec<u8>, serde_json::Error> {
-    let Delivery { template, event, field_mapping, telegram_chat_id, .. } = delivery;
-    if let Some(message) = chat::body(*template, event, *field_mapping, *telegram_chat_id) {
+    let Delivery { template, event, names, telegram_chat_id, .. } = delivery;
+    if let Some(message) = chat::body(*template, event, *names, *telegram_chat_id) {
         return serde_json::to_vec(&message);
     }
-    let mut event = (*event).clone();
+    let mut event = in_documented_order((*event).clone());
     let named = if event["type"] == AUTOMATION_MESSAGE { "/data/payload" } else { "/data/fields" };
     if let Some(Value::Object(fields)) = event.pointer_mut(named) {
-        *fields = map_fields(fields, *field_mapping);
+        *fields = names.apply(fields);
     }
     serde_json::to_vec(&event)
+}
+
+/// Returns the event with its members in the order of the documentation.
+fn in_documented_order(mut event: Value) -> Value {
+    const EVENT: [&str; 3] = ["type", "timestamp", "data"];
+    const DATA: [&str; 8] =
+        ["formId", "formName", "submissionId", "externalId", "submittedAt", "reason", "message", "fields"];
+    if let Some(Value::Object(data)) = event.get_mut("data") {
+        *data = in_order(std::mem::take(data), DATA);
+    }
+    match event {
+        Value::Object(members) => Value::Object(in_order(members, EVENT)),
+        other => other,
+    }
 }

@@ -212,13 +212,13 @@ impl Cohort {
     }
 }
 
-/// Returns the percentages of all cohorts together, without those of unknown value.
+/// Returns the percentages of all cohorts together, without those of unknown value; `None` if these have no visitors.
 pub fn mean_retention(cohorts: &[Cohort]) -> Vec<Option<f64>> {
     let cells = cohorts.iter().map(|cohort| cohort.active.len()).max().unwrap_or_default();
     let mean = |index: usize| {
         let known = |cohort: &Cohort| Some((cohort.active.get(index).copied()??, cohort.total));
         let sum = cohorts.iter().filter_map(known).reduce(|(a, b), (c, d)| (a + c, b + d));
-        sum.map(|(active, total)| percent(active, total))
+        sum.filter(|(_, total)| *total > 0).map(|(active, total)| percent(active, total))
     };
     (0..cells).map(mean).collect()
 }

@@ -78,16 +78,16 @@ impl Metric {
             }
             Self::BounceRate => {
                 "percentage of visits with a single page view and no custom event, as an integer, of the visits in \
-                 `visits`; each visit counts as a whole. 0 without visits. By `url`: of the visits that entered on \
+                 `visits`; each visit counts as a whole. Null without visits. By `url`: of the visits that entered on \
                  the page."
             }
             Self::AvgSessionDuration => {
                 "mean time in seconds from a visit's first event to its last, including engagement with the last \
-                 page, over all visits with bounces; an integer; 0 without visits. By `url`: of the visits that \
+                 page, over all visits with bounces; an integer; null without visits. By `url`: of the visits that \
                  entered on the page."
             }
             Self::ViewsPerVisit => {
-                "mean number of page views of a visit, two decimals; 0 without visits. By `url`: of the visits that \
+                "mean number of page views of a visit, two decimals; null without visits. By `url`: of the visits that \
                  entered on the page."
             }
             Self::ActiveVisitors => {
@@ -107,15 +107,12 @@ impl Metric {
             Self::PageViews | Self::UniqueVisitors | Self::Visits | Self::ActiveVisitors => {
                 MetricValue::Count(sums.amount)
             }
+            mean if mean.is_mean() && sums.over == 0 => MetricValue::Unknown,
             Self::BounceRate => MetricValue::Count(rounded(100 * u128::from(sums.amount), sums.over)),
-            Self::AvgSessionDuration => {
+            Self::AvgSessionDuration | Self::AvgTimeOnPage => {
                 MetricValue::Count(rounded(sums.amount.into(), sums.over.saturating_mul(1000)))
             }
             Self::ViewsPerVisit => MetricValue::hundredths(rounded(100 * u128::from(sums.amount), sums.over)),
-            Self::AvgTimeOnPage if sums.over == 0 => MetricValue::Unknown,
-            Self::AvgTimeOnPage => {
-                MetricValue::Count(rounded(sums.amount.into(), sums.over.saturating_mul(1000)))
-            }
         }
     }
 

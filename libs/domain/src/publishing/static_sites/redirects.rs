@@ -25,6 +25,7 @@ use serde::{Deserialize, Serialize};
 use super::deploy_notes::{Note, Notes};
 use super::patterns::Subject;
 use super::site_path::{self, RequestPath};
+use crate::units;
 use loops::Chains;
 
 pub use query::RequestQuery;
@@ -116,7 +117,8 @@ pub(super) fn read_text(bytes: &[u8]) -> Result<&str, String> {
 
 /// Returns why a file of rules with this size is ignored.
 pub(super) fn too_large(bytes: u64) -> String {
-    format!("the file is ignored: it has {bytes} bytes, at most {} KB are read", FILE_BYTES_MAX / 1024)
+    let [max, bytes] = units::sizes(FILE_BYTES_MAX as u64, bytes);
+    format!("the file is ignored: it has {bytes}, at most {max} are read")
 }
 
 /// Returns the rules of all valid lines, at most [`RULES_MAX`].

@@ -96,7 +96,10 @@ mod tests {
         assert!(rules.is_empty());
         let texts: Vec<String> = notes.iter().map(ToString::to_string).collect();
         assert_eq!(texts.len(), 2);
-        assert!(texts[1].starts_with("_headers: the file is ignored: it has 65537 bytes"), "{texts:?}");
+        assert!(
+            texts[1].starts_with("_headers: the file is ignored: it has 64.1 KB, at most 64 KB"),
+            "{texts:?}"
+        );
         let none = SiteRules::parse(&RulesFile::Missing, &RulesFile::Missing, false, |_| false);
         assert_eq!(none, (SiteRules::default(), Vec::new()));
     }

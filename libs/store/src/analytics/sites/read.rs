@@ -10,7 +10,7 @@ use sqlx::{query, query_as, query_scalar};
 use uuid::Uuid;
 
 use crate::accounts::read_plan;
-use crate::list_filter::list_rows;
+use crate::list_filter::sorted_rows;
 use crate::{Conn, Error, ListFilter};
 
 /// A site to store.
@@ -25,6 +25,8 @@ pub struct NewSite {
     /// The subdomain with pages that include the tracker. The caller must have checked its owner.
     pub subdomain_id: Option<Uuid>,
     pub folder_id: Option<Uuid>,
+    /// Whether the fragment distinguishes the site's hosted pages.
+    pub hash_routing: bool,
     pub created_at: DateTime<Utc>,
 }
 
@@ -45,6 +47,8 @@ pub struct Site {
     pub timezone: String,
     /// Whether events of visitors who send Do Not Track are dropped.
     pub honour_dnt: bool,
+    /// Whether the fragment distinguishes the site's hosted pages.
+    pub hash_routing: bool,
     /// How long a visitor id is stable: `day`, `week`, `month` or `quarter`.
     pub visitor_id_lifetime: String,
 }
@@ -80,14 +84,16 @@ pub struct TrackerTag {
     pub site_token: String,
     /// Whether visitors who send Do Not Track are not counted.
     pub honour_dnt: bool,
+    /// Whether the fragment distinguishes pages.
+    pub hash_routing: bool,
 }
 
 /// Inserts a site. Returns `false`, with nothing changed, if its subdomain already has one.
 pub async fn insert_site(conn: &mut Conn, account_id: Uuid, site: &NewSite) -> Result<bool, Error> {
     let inserted = query!(
         "insert into analytics_sites (id, account_id, site_token, name, domain, subdomain_id, folder_id,
-                                      created_at)
-         values ($1, $2, $3, $4, $5, $6, $7, $8) on conflict (subdomain_id) do nothing",
+                                      created_at, hash_routing)
+         values ($1, $2, $3, $4, $5, $6, $7, $8, $9) on conflict (subdomain_id) do nothing",
         site.id,
         account_id,
         site.site_token,
@@ -96,6 +102,7 @@ pub async fn insert_site(conn: &mut Conn, account_id: Uuid, site: &NewSite) -> R
         site.subdomain_id,
         site.folder_id,
         site.created_at,
+        site.hash_routing,
     )
     .execute(conn)
     .await?;
@@ -108,19 +115,19 @@ pub async fn find_site(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<Op
     Ok(list_sites(conn, account_id, &filter).await?.pop())
 }
 
-/// Returns the account's sites, oldest first.
+/// Returns the account's sites.
 pub async fn list_sites(conn: &mut Conn, account_id: Uuid, filter: &ListFilter) -> Result<Vec<Site>, Error> {
-    Ok(list_rows!(
+    Ok(sorted_rows!(
         Site,
         conn,
         account_id,
         filter,
         "select id, site_token, name, domain, subdomain_id, folder_id, created_at, timezone, honour_dnt,
-                visitor_id_lifetime
+                hash_routing, visitor_id_lifetime
          from analytics_sites
-         where account_id = $1 and ($2::uuid is null or folder_id = $2) and ($3::uuid[] is null or id = any($3))
-           and ($4::timestamptz is null or (created_at, id) > ($4, $5))
-         order by created_at, id limit $6::bigint + 1"
+         where account_id = $1 and ($2::uuid is null or folder_id = $2) and ($3::uuid[] is null or id = any($3))",
+        "created_at",
+        "id"
     )?)
 }
 

@@ -15,6 +15,8 @@ pub struct SiteChange {
     pub timezone: Option<String>,
     /// Whether events of visitors who send Do Not Track are dropped.
     pub honour_dnt: Option<bool>,
+    /// Whether the fragment distinguishes the site's hosted pages.
+    pub hash_routing: Option<bool>,
     /// `day`, `week`, `month` or `quarter`.
     pub visitor_id_lifetime: Option<&'static str>,
 }
@@ -32,7 +34,8 @@ pub async fn update_site(
            domain = case when $4 then $5 else domain end,
            timezone = coalesce($6, timezone),
            honour_dnt = coalesce($7, honour_dnt),
-           visitor_id_lifetime = coalesce($8, visitor_id_lifetime)
+           visitor_id_lifetime = coalesce($8, visitor_id_lifetime),
+           hash_routing = coalesce($9, hash_routing)
          where account_id = $1 and id = $2",
         account_id,
         id,
@@ -42,6 +45,7 @@ pub async fn update_site(
         change.timezone,
         change.honour_dnt,
         change.visitor_id_lifetime,
+        change.hash_routing,
     )
     .execute(conn)
     .await?;

@@ -8,14 +8,13 @@ use sqlx::{query, query_as, query_scalar};
 use uuid::Uuid;
 
 use crate::entries::PageLocation;
-use crate::list_filter::list_rows;
-use crate::{Conn, Error, ListFilter};
+use crate::list_filter::{collect_page, sorted_stream};
+use crate::{Conn, Error, ListFilter, ListPage};
 
 /// A page with its content.
 #[derive(Debug, Clone)]
 pub struct Page {
     pub summary: PageSummary,
-    pub subdomain_id: Uuid,
     /// Path of the deployed file that it shows, if any.
     pub path: Option<String>,
     pub content: Content,
@@ -24,7 +23,7 @@ pub struct Page {
 impl Page {
     /// Returns where it is served.
     pub fn location(&self) -> PageLocation {
-        let (subdomain_id, slug) = (self.subdomain_id, self.summary.slug.clone());
+        let (subdomain_id, slug) = (self.summary.subdomain_id, self.summary.slug.clone());
         PageLocation { subdomain_id, slug, path: self.path.clone() }
     }
 }
@@ -34,6 +33,7 @@ impl Page {
 pub struct PageSummary {
     pub id: Uuid,
     pub folder_id: Option<Uuid>,
+    pub subdomain_id: Uuid,
     /// The name of its subdomain.
     pub subdomain: String,
     pub slug: String,
@@ -44,6 +44,8 @@ pub struct PageSummary {
     pub views: i64,
     /// Whether it holds the short URL `/p/<slug>`.
     pub holds_short_address: bool,
+    /// The owner's own data.
+    pub metadata: Value,
     pub created_at: DateTime<Utc>,
     /// Strictly increasing, in milliseconds.
     pub updated_at: DateTime<Utc>,
@@ -126,6 +128,7 @@ pub async fn find_page(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<Op
         summary: PageSummary {
             id: row.id,
             folder_id: row.folder_id,
+            subdomain_id: row.subdomain_id,
             subdomain: row.subdomain,
             slug: row.slug,
             title: row.title.clone(),
@@ -133,10 +136,10 @@ pub async fn find_page(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<Op
             publish_at: row.publish_at,
             views: row.views,
             holds_short_address: row.holds_short_address,
+            metadata: row.metadata.clone(),
             created_at: row.created_at,
             updated_at: row.updated_at,
         },
-        subdomain_id: row.subdomain_id,
         path: row.path,
         content: Content {
             title: row.title,
@@ -148,30 +151,50 @@ pub async fn find_page(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<Op
     }))
 }
 
-/// Returns the account's pages, oldest first, optionally of one collection.
+/// Which pages to list.
+#[derive(Debug, Default)]
+pub struct PageFilter<'a> {
+    /// Only those with this `collection` in their metadata.
+    pub collection: Option<&'a str>,
+    /// Only those with this slug, on any subdomain.
+    pub slug: Option<&'a str>,
+}
+
+/// Returns a page of the list of the account's pages.
 pub async fn list_pages(
     conn: &mut Conn,
     account_id: Uuid,
     filter: &ListFilter,
-    collection: Option<&str>,
-) -> Result<Vec<PageSummary>, Error> {
-    Ok(list_rows!(
-        PageSummary,
-        conn,
-        account_id,
-        filter,
-        r#"select p.id, p.folder_id, s.name as subdomain, p.slug, p.title, p.is_published,
-                  p.publish_at, coalesce(v.views, 0) as "views!",
-                  a.slug is not null as "holds_short_address!", p.created_at, p.updated_at
-           from pages p join subdomains s on s.id = p.subdomain_id
-           left join short_addresses a on a.page_id = p.id left join page_views v on v.page_id = p.id
-           where p.account_id = $1 and ($2::uuid is null or p.folder_id = $2)
-             and ($3::uuid[] is null or p.id = any($3))
-             and ($4::timestamptz is null or (p.created_at, p.id) > ($4, $5))
-             and ($7::text is null or p.metadata ->> 'collection' = $7)
-           order by p.created_at, p.id limit $6::bigint + 1"#,
-        collection
-    )?)
+    pages: &PageFilter<'_>,
+) -> Result<ListPage<PageSummary>, Error> {
+    macro_rules! summaries {
+        ($with_slug:literal, $slug:expr) => {
+            sorted_stream!(
+                PageSummary,
+                conn,
+                account_id,
+                filter,
+                r#"select p.id, p.folder_id, p.subdomain_id, s.name as subdomain, p.slug, p.title, p.is_published,
+                          p.publish_at, coalesce(v.views, 0) as "views!",
+                          a.slug is not null as "holds_short_address!", p.metadata, p.created_at, p.updated_at
+                   from pages p join subdomains s on s.id = p.subdomain_id
+                   left join short_addresses a on a.page_id = p.id left join page_views v on v.page_id = p.id
+                   where p.account_id = $1 and ($2::uuid is null or p.folder_id = $2)
+                     and ($3::uuid[] is null or p.id = any($3))
+                     and ($7::text is null or p.metadata ->> 'collection' = $7)"# + $with_slug,
+                "p.created_at",
+                "p.id",
+                pages.collection,
+                $slug
+            )
+        };
+    }
+    // A statement of its own finds the few pages of a slug by an index, also when its plan is kept for all slugs.
+    let rows = match pages.slug {
+        Some(slug) => summaries!(" and p.slug = $8", slug),
+        None => summaries!(" and $8::text is null", None::<&str>),
+    };
+    collect_page(rows, filter.limit, |page| domain::json_bytes(&page.metadata)).await
 }
 
 /// Returns the subdomain name of the page that holds the short URL `/p/<slug>`.

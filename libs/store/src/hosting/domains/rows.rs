@@ -3,9 +3,10 @@
 use chrono::{DateTime, Utc};
 use domain::domains::Found;
 use sqlx::types::Json;
-use sqlx::{query, query_as, query_scalar};
+use sqlx::{query, query_scalar};
 use uuid::Uuid;
 
+use crate::list_filter::sorted_rows;
 use crate::{Conn, Error, ListFilter};
 
 /// A custom domain.
@@ -95,14 +96,17 @@ pub async fn insert_domain(conn: &mut Conn, account_id: Uuid, domain: &NewDomain
     Ok(done.rows_affected() > 0)
 }
 
-/// Returns the account's domains, oldest first.
+/// Returns the account's domains; none for a folder, as a domain is in none.
 pub async fn list_domains(
     conn: &mut Conn,
     account_id: Uuid,
     filter: &ListFilter,
 ) -> Result<Vec<Domain>, Error> {
-    let domains = query_as!(
+    Ok(sorted_rows!(
         Domain,
+        conn,
+        account_id,
+        filter,
         r#"select d.id, d.domain, d.subdomain_id, s.name as subdomain, d.status, d.dns_status, d.challenge,
                   d.found as "found: Json<Found>", d.error_code, d.error, d.verified_at, d.last_checked_at,
                   d.next_attempt_at, d.redirect_to, d.hsts_max_age, d.hsts_include_subdomains,
@@ -111,18 +115,11 @@ pub async fn list_domains(
                   c.error_code as certificate_error_code, c.error as certificate_error, d.created_at
            from domains d join subdomains s on s.id = d.subdomain_id
            left join certificates c on c.name = d.domain and d.verified_at is not null
-           where d.account_id = $1 and ($2::uuid[] is null or d.id = any($2))
-             and ($3::timestamptz is null or (d.created_at, d.id) > ($3, $4))
-           order by d.created_at, d.id limit $5::bigint + 1"#,
-        account_id,
-        filter.ids.as_deref(),
-        filter.after.map(|after| after.created_at),
-        filter.after.map(|after| after.id),
-        filter.limit,
-    )
-    .fetch_all(conn)
-    .await?;
-    Ok(domains)
+           where d.account_id = $1 and ($2::uuid is null)
+             and ($3::uuid[] is null or d.id = any($3))"#,
+        "d.created_at",
+        "d.id"
+    )?)
 }
 
 /// Returns a domain of the account.

@@ -16,11 +16,12 @@ fn rates_and_means_are_rounded_half_up_and_a_mean_of_nothing_is_unknown() {
     assert_eq!(figure(Metric::ViewsPerVisit, 10, 3), MetricValue::Decimal(3.33));
     assert_eq!(figure(Metric::AvgTimeOnPage, 90_000, 2), MetricValue::Count(45));
     assert_eq!(figure(Metric::PageViews, 7, 0), MetricValue::Count(7));
-    for metric in [Metric::BounceRate, Metric::AvgSessionDuration] {
-        assert_eq!(figure(metric, 0, 0), MetricValue::Count(0));
+    for metric in
+        [Metric::BounceRate, Metric::AvgSessionDuration, Metric::ViewsPerVisit, Metric::AvgTimeOnPage]
+    {
+        assert_eq!(figure(metric, 0, 0), MetricValue::Unknown, "{metric:?}");
     }
-    assert_eq!(figure(Metric::ViewsPerVisit, 0, 0), MetricValue::Decimal(0.0));
-    assert_eq!(figure(Metric::AvgTimeOnPage, 0, 0), MetricValue::Unknown);
+    assert_eq!(figure(Metric::BounceRate, 0, 2), MetricValue::Count(0));
 }
 
 #[test]

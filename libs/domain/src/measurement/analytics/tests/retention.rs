@@ -40,6 +40,7 @@ fn a_cohort_is_complete_at_first_and_unknown_in_the_future() {
         ]
     );
     assert_eq!(mean_retention(&cohorts), [Some(100.0), Some(15.0), Some(40.0), None]);
+    assert_eq!(mean_retention(&cohorts[2..]), [None; 4], "a mean of nothing");
     assert_eq!(query.last_day(), day("2026-11-21"));
 }
 

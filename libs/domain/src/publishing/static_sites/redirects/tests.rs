@@ -271,7 +271,7 @@ fn a_file_beyond_the_limits_is_cut_or_ignored() {
 
     let (rules, notes) = redirects(&"/a /b\n".repeat(11_000), &[]);
     assert!(rules.is_empty());
-    assert!(notes[0].contains("66000 bytes, at most 64 KB"), "{notes:?}");
+    assert!(notes[0].contains("64.5 KB, at most 64 KB"), "{notes:?}");
 
     let (rules, notes) = Redirects::parse(b"/a /\xff", |_| false);
     assert!(rules.is_empty() && notes[0].reason.contains("not UTF-8"));
