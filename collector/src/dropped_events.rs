@@ -8,17 +8,19 @@ use std::time::Duration;
 
 use chrono::{DateTime, DurationRound as _, TimeDelta, Utc};
 use domain::tracking::Dropped;
-use service::{Clock, Rounds, Shutdown, metrics};
+use service::{Clock, Rounds, Shutdown};
 use store::Db;
 use store::dropped_events::DroppedEvents as DroppedEventsRow;
 use uuid::Uuid;
+
+use crate::metrics;
 
 /// The API shows the last 24 hours, counted by whole hours.
 const RETENTION: TimeDelta = TimeDelta::hours(25);
 
 /// Counts an event that ended before the warehouse.
 pub(crate) fn count_dropped(reason: Dropped) {
-    metrics::counter("collector_events_dropped_total").add(1, &[("reason", reason.as_str())]);
+    metrics::EVENTS_DROPPED.add(1, &[("reason", reason.as_str())]);
 }
 
 /// Sums of dropped events by site. Clones share them.

@@ -7,6 +7,7 @@ mod config;
 mod dropped_events;
 mod incoming_event;
 mod intake;
+mod metrics;
 mod pipeline;
 mod running_events;
 mod segments;
@@ -43,6 +44,7 @@ const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(20);
 /// # Errors
 /// A setting is invalid, the segment folder cannot be opened, or a component died.
 pub async fn run(config: Config, listeners: Listeners, shutdown: Shutdown) -> anyhow::Result<()> {
+    service::metrics::declare(metrics::ALL);
     config.collector.check()?;
     let trust = EdgeTrust::new(config.secrets.edge_token.expose_secret())?;
     let (clock, rng) = (Clock::system(), Rng::system());

@@ -27,6 +27,7 @@ use crate::domain_checks::DomainChecks;
 use crate::exports::Exports;
 use crate::large_bodies::BodyBudget;
 use crate::query_admission::QueryAdmission;
+use crate::reference::Reference;
 use crate::signin::state::SignIn;
 use crate::uploads::Uploads;
 
@@ -100,6 +101,8 @@ pub struct AppInner {
     pub body_budget: BodyBudget,
     /// Authenticates the edge, so that its client IP header can be trusted.
     pub edge_trust: EdgeTrust,
+    /// The reference of the API.
+    pub(crate) reference: Reference,
     /// The current time.
     pub clock: Clock,
     /// Random numbers and ids.
@@ -174,6 +177,7 @@ impl App {
             )?,
             signin: SignIn::new(&config.signin, &addresses, &clock)?,
             domain_checks: DomainChecks::new(&config.domains, addresses.sites_domain())?,
+            reference: Reference::new(addresses.base())?,
             addresses,
             blobs: blobs::Blobs::connect(&config.blobs)?,
             uploads: Uploads::new(secrets.edge_token.expose_secret(), config.uploads.url_ttl),

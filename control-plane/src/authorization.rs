@@ -110,6 +110,13 @@ impl<S> Call<S> {
         Ok(ListFilter { folder_id: self.restrictions().folder_id, ids, after, newest_first, limit })
     }
 
+    /// Returns the filter of the newest resources that the caller may access.
+    pub fn newest_filter(&self, kind: Resource, limit: i64) -> ListFilter {
+        let ids = self.restrictions().ids_of(kind).map(|ids| ids.iter().copied().collect());
+        let folder_id = self.restrictions().folder_id;
+        ListFilter { folder_id, ids, after: None, newest_first: true, limit }
+    }
+
     /// As [`Call::list_filter`], for a list that the request may limit to one folder.
     pub async fn list_filter_in(
         &self,

@@ -271,13 +271,19 @@ impl<S: RequiredScope> FromRequestParts<App> for Call<S> {
         let now = app.clock.now();
         let caller = crate::authentication::authenticate(app, parts).await?;
         let request_id = provide_meta(parts, &caller);
-        if caller.account.suspended_at.is_some() {
-            return Err(Problem::new(Code::Suspended, "this account is suspended; write to the operator"));
-        }
+        check_not_suspended(&caller)?;
         if !caller.scopes.allows(S::SCOPE) {
             return Err(missing_scope(S::SCOPE));
         }
         Ok(Self { account_id: caller.account.id, now, caller, request_id, scope: PhantomData })
+    }
+}
+
+/// Returns 403 to a suspended account.
+pub(crate) fn check_not_suspended(caller: &Caller) -> Result<(), Problem> {
+    match caller.account.suspended_at {
+        Some(_) => Err(Problem::new(Code::Suspended, "this account is suspended; write to the operator")),
+        None => Ok(()),
     }
 }
 

@@ -10,6 +10,7 @@ mod authentication;
 mod authorization;
 mod automations;
 mod call;
+mod catalog;
 mod compression;
 mod config;
 mod credential_cache;
@@ -19,8 +20,11 @@ mod exports;
 mod idempotency;
 mod initial_subdomain;
 mod large_bodies;
+mod mcp;
+mod next_steps;
 mod query_admission;
 mod rate_limit;
+mod reference;
 
 pub mod signin;
 mod uploads;
@@ -35,6 +39,7 @@ pub use config::{Config, DEFAULTS};
 
 /// Runs the service until `shutdown`, or until a component fails.
 pub async fn run(config: Config, listeners: Listeners, shutdown: Shutdown) -> anyhow::Result<()> {
+    service::metrics::declare(&[]);
     let readiness = Readiness::new(&shutdown);
     let app = App::new(&config).context("control-plane")?;
     let mut lifecycle = Lifecycle::new(shutdown.clone());

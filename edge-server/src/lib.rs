@@ -12,6 +12,7 @@ mod etag;
 mod forms;
 mod inner_services;
 mod invalidation;
+mod metrics;
 mod page_request;
 mod proxy;
 mod request_id;
@@ -36,6 +37,7 @@ use transport::router::HostRouter;
 /// # Errors
 /// A setting is invalid, or a component failed.
 pub async fn run(config: Config, listeners: Listeners, shutdown: Shutdown) -> anyhow::Result<()> {
+    service::metrics::declare(metrics::ALL);
     let limits = config.connections.clone();
     let limits = limits.within(service::open_files::raise_limit(config.connections.open_files()));
     let readiness = Readiness::new(&shutdown);

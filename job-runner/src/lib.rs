@@ -14,6 +14,7 @@ mod domain_checks;
 mod due_ids;
 mod jobs;
 mod mail;
+mod metrics;
 mod own_addresses;
 mod periodic;
 mod relay;
@@ -28,7 +29,7 @@ use anyhow::Context;
 use domain::addresses::Addresses;
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use periodic::{expiry, form_closing, publishing, retention, sweep};
+use periodic::{expiry, form_closing, publishing, queue_backlog, retention, sweep};
 use service::{Lifecycle, Listeners, Readiness, Rounds, Shutdown, master_keys, schema};
 use state::JobState;
 use store::resealing::report_unreadable;
@@ -38,6 +39,7 @@ pub use config::{Config, DEFAULTS};
 
 /// Runs the service until `shutdown`. Fails if a setting is invalid or a component died.
 pub async fn run(config: Config, listeners: Listeners, shutdown: Shutdown) -> anyhow::Result<()> {
+    service::metrics::declare(metrics::ALL);
     let readiness = Readiness::new(&shutdown);
     let state = JobState::new(&config).await.context("job-runner")?;
     let mut lifecycle = Lifecycle::new(shutdown.clone());
@@ -107,6 +109,7 @@ fn components(
     let checking = rounds("domain_checks", config.domains.poll_interval);
     let orphans = rounds("orphaned_certificates", domain_checks::CLEANUP_INTERVAL);
     let links = rounds("visitor_id_links", config.visitor_id_links.cleanup_interval);
+    let measuring = rounds("queue_backlog", queue_backlog::INTERVAL);
     let mut components: Vec<Component> = vec![
         ("relay", relay::run(state(), config.outbox.poll_interval, relaying, stop()).boxed()),
         ("deliveries", deliveries::run(state(), config.webhooks, deliveries, stop()).boxed()),
@@ -114,6 +117,7 @@ fn components(
         ("purge", sweep::purge(state(), purging, stop()).boxed()),
         ("garbage_collection", sweep::collect_garbage(state(), collecting, stop()).boxed()),
         ("orphan_scan", sweep::delete_orphans(state(), scanning, stop()).boxed()),
+        ("queue_backlog", queue_backlog::run(state(), measuring, stop()).boxed()),
         ("idempotency", expiry::idempotency(state(), config.idempotency, idempotency, stop()).boxed()),
         ("publishing", publishing::run(state(), config.publishing, publishing, stop()).boxed()),
         ("form_closing", form_closing::run(state(), config.form_closing, closing, stop()).boxed()),

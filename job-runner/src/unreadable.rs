@@ -7,10 +7,11 @@ use std::time::Duration;
 use chrono::{DateTime, TimeDelta, Utc};
 use contract::{Job, Signal};
 use queue::UnreadableTask;
-use service::{Shutdown, metrics, ticks};
+use service::{Shutdown, ticks};
 use store::Conn;
 use store::outbox::{self, OutboxRow};
 
+use crate::metrics;
 use crate::state::JobState;
 
 /// How long a message is postponed at least: a newer job-runner runs beside this one or starts soon.
@@ -143,8 +144,7 @@ async fn insert(state: &JobState, task: &UnreadableTask) -> Result<(), store::Er
 }
 
 fn count(message: &'static str, rows: usize) {
-    metrics::counter("job_runner_unreadable_messages_postponed_total")
-        .add(rows as u64, &[("message", message)]);
+    metrics::UNREADABLE_MESSAGES_POSTPONED.add(rows as u64, &[("message", message)]);
 }
 
 #[cfg(test)]

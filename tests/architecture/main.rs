@@ -4,6 +4,7 @@
 
 mod documents;
 mod files;
+mod instruments;
 mod layers;
 mod migrations;
 mod module_cycles;

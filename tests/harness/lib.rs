@@ -1,11 +1,12 @@
 //! Test fixtures for end-to-end stories: a private system or single services of it, a balancer, an HTTP client, a load, a
-//! webhook receiver, a peer server and a trace sink.
+//! webhook receiver, a peer server, a trace sink and third-party programs.
 //!
 //! Everything goes through real processes and HTTP. Tests wait for conditions, for at most [`TIMEOUT`].
 
 mod balancer;
 mod client;
 mod load;
+mod packages;
 mod peer;
 mod receiver;
 mod replica;
@@ -17,6 +18,7 @@ use std::time::{Duration, Instant};
 pub use balancer::Balancer;
 pub use client::{Client, Response};
 pub use load::{Failure, Load, Outcome, Rate};
+pub use packages::{Packages, run_over};
 pub use peer::{Answer, Peer, PeerRequest};
 pub use receiver::{Delivery, Receiver};
 pub use replica::Replica;

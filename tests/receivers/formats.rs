@@ -5,9 +5,10 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 use domain::chat;
 use domain::webhooks::{FieldNames, Template};
+use harness::run_over;
 use serde_json::{Map, Value, json};
 
-use crate::packages::{node, run_over};
+use crate::PACKAGES;
 
 const CHATS: [Template; 5] =
     [Template::Slack, Template::Discord, Template::Telegram, Template::Teams, Template::GoogleChat];
@@ -16,7 +17,7 @@ const CHATS: [Template; 5] =
 fn validation_errors(messages: &[(Template, Value)]) -> Result<Vec<Vec<String>>> {
     let message = |(template, body): &(Template, Value)| json!({"template": template.as_str(), "body": body});
     let input = serde_json::to_vec(&messages.iter().map(message).collect::<Vec<_>>())?;
-    let output = run_over(Command::new("node").arg(node()?.join("formats.mjs")), &input)?;
+    let output = run_over(Command::new("node").arg(PACKAGES.node()?.join("formats.mjs")), &input)?;
     ensure!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     serde_json::from_slice(&output.stdout).context("the validation errors can't be parsed")
 }

@@ -3,12 +3,11 @@
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
-use harness::{Delivery, Receiver, System, until};
+use harness::{Delivery, Receiver, System, run_over, until};
 use serde_json::{Value, json};
 
-use crate::PROGRAM;
 use crate::account::Account;
-use crate::packages::{node, python, run_over};
+use crate::{PACKAGES, PROGRAM};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn three_third_party_libraries_verify_deliveries_under_each_valid_secret() -> Result<()> {
@@ -76,7 +75,7 @@ fn verified_by_all(delivery: &Delivery, secret: &str, body: &[u8]) -> Result<boo
         ensure!(output.status.success() || refused, "unexpected error: {errors}");
         Ok(output.status.success())
     };
-    let (npm, pypi) = (node()?, python()?);
+    let (npm, pypi) = (PACKAGES.node()?, PACKAGES.python()?);
     let node = verdict(Command::new("node").arg(npm.join("verify.mjs")))?;
     let python = verdict(Command::new(pypi.join("bin/python")).arg(pypi.join("verify.py")))?;
     let rust = standardwebhooks::Webhook::new(secret)?.verify(body, &delivery.headers).is_ok();

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use service::{Check, metrics};
+use service::Check;
+
+use crate::metrics;
 
 /// Counts the bytes of segments that are not in ClickHouse yet. Clones share the count.
 #[derive(Clone)]
@@ -52,7 +54,7 @@ impl Backlog {
 
     fn report(&self, bytes: u64) {
         #[expect(clippy::cast_precision_loss, reason = "a gauge needs no more than 53 bits")]
-        metrics::gauge("collector_segment_unsent_bytes").set(bytes as f64, &[]);
+        metrics::SEGMENT_UNSENT_BYTES.set(bytes as f64, &[]);
         let is_full = bytes >= self.0.max_bytes;
         match (self.0.is_full.swap(is_full, Ordering::Relaxed), is_full) {
             (false, true) => {

@@ -17,7 +17,7 @@ use std::time::Duration;
 use contract::events::Event;
 use domain::months::month_of;
 use domain::visits::Rules;
-use service::{Clock, metrics};
+use service::Clock;
 use store::read_pool::{ReadError, ReadPool};
 use tokio::time::Instant;
 use uuid::Uuid;
@@ -25,6 +25,7 @@ use warehouse::Warehouse;
 
 use super::folder::SealedSegment;
 use super::record::{self, Records, UnknownRecord};
+use crate::metrics;
 
 /// Older events are inserted only after their sites were found in Postgres. Younger ones are inserted even while
 /// Postgres is unavailable: no site can be deleted then.
@@ -124,7 +125,7 @@ impl Delivery {
         if skipped > 0 {
             once(&mut counted.skipped, || {
                 tracing::warn!(skipped, segment = %segment.id, "torn or damaged records are skipped");
-                metrics::counter("collector_records_skipped_total").add(skipped, &[]);
+                metrics::RECORDS_SKIPPED.add(skipped, &[]);
             });
         }
         let unresolved: Vec<Event> = events.extract_if(.., |event| !event.site_token.is_empty()).collect();
@@ -166,7 +167,7 @@ impl Delivery {
         once(&mut counted.unresolved, || {
             count_inserted(stored);
             let reason = [("reason", "unknown_site")];
-            metrics::counter("collector_events_dropped_total").add(unknown as u64, &reason);
+            metrics::EVENTS_DROPPED.add(unknown as u64, &reason);
         });
         // Charged even beyond the limit, and once per segment, however often this is repeated.
         let events_by_account: Vec<(Uuid, i64)> = events_by_account.into_iter().collect();
@@ -205,20 +206,20 @@ impl Delivery {
         if !events.is_empty() {
             let started = Instant::now();
             warehouse.insert_events(token, &events).await?;
-            metrics::histogram("collector_segment_insert_seconds").record_elapsed(started.elapsed(), &[]);
+            metrics::SEGMENT_INSERT_SECONDS.record(started.elapsed(), &[]);
         }
         // The process that inserted the stored events may have died before the next statements.
         events.extend(stored);
         warehouse.insert_retention(&events).await?;
         let started = Instant::now();
         warehouse.recompute_visits(&events, *rules).await?;
-        metrics::histogram("collector_visits_recompute_seconds").record_elapsed(started.elapsed(), &[]);
+        metrics::VISITS_RECOMPUTE_SECONDS.record(started.elapsed(), &[]);
         Ok(events.len())
     }
 }
 
 fn count_inserted(events: usize) {
-    metrics::counter("collector_events_inserted_total").add(events as u64, &[]);
+    metrics::EVENTS_INSERTED.add(events as u64, &[]);
 }
 
 fn wait_for_postgres(segment: &SealedSegment, part: SegmentPart, error: &ReadError) -> Option<SegmentPart> {

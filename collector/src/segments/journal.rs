@@ -6,8 +6,7 @@ use std::time::Duration;
 
 use contract::events::Event;
 use domain::tracking::Dropped;
-use service::metrics::Counter;
-use service::{Check, Clock, Rng, metrics};
+use service::{Check, Clock, Rng};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
@@ -15,6 +14,7 @@ use super::backlog::Backlog;
 use super::folder::{Folder, OpenSegment, SealedSegment};
 use super::preallocated::Preallocated;
 use super::record;
+use crate::metrics;
 
 /// Maximum number of events in one flush.
 const MAX_GROUP_EVENTS: usize = 4_096;
@@ -62,7 +62,6 @@ pub(crate) struct Writer {
     clock: Clock,
     rng: Rng,
     check: Check,
-    accepted: Counter,
     entries: mpsc::Receiver<Entry>,
     open: Option<(OpenSegment, Instant)>,
     flushed_at: Instant,
@@ -99,7 +98,6 @@ impl Journal {
             clock,
             rng,
             check,
-            accepted: metrics::counter("collector_events_accepted_total"),
             entries: incoming,
             open: None,
             flushed_at: Instant::now(),
@@ -172,10 +170,10 @@ impl Writer {
         let records = group.iter().map(|entry| entry.record.as_slice()).collect::<Vec<_>>().concat();
         let started = Instant::now();
         let written = self.write_records(&records);
-        metrics::histogram("collector_group_commit_seconds").record_elapsed(started.elapsed(), &[]);
+        metrics::GROUP_COMMIT_SECONDS.record(started.elapsed(), &[]);
         match &written {
             Ok(()) => {
-                self.accepted.add(group.len() as u64, &[]);
+                metrics::EVENTS_ACCEPTED.add(group.len() as u64, &[]);
                 self.backlog.add(records.len() as u64);
                 self.report_writable();
             }

@@ -4,13 +4,14 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use service::{Clock, Shutdown, metrics};
+use service::{Clock, Shutdown};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::backlog::Backlog;
 use super::delivery::{Delivery, SegmentPart, ShipError, Shipment, Stores};
 use super::folder::SealedSegment;
+use crate::metrics;
 
 const MIN_BACKOFF: Duration = Duration::from_millis(200);
 const MAX_BACKOFF: Duration = Duration::from_secs(10);
@@ -106,7 +107,7 @@ impl Shipper {
             Err(ShipError::Stopped) => return Ok(false),
             Err(error) => {
                 tracing::error!(%error, segment = %segment.id, "ClickHouse refused a segment: it is retained for inspection");
-                metrics::counter("collector_segments_refused_total").add(1, &[]);
+                metrics::SEGMENTS_REFUSED.add(1, &[]);
                 segment.refuse()?;
             }
         }
@@ -123,7 +124,7 @@ impl Shipper {
                 done => return done,
             };
             shipment.token_may_be_forgotten |= started.elapsed() >= TOKEN_REMEMBERED_FOR;
-            metrics::counter("collector_inserts_failed_total").add(1, &[]);
+            metrics::INSERTS_FAILED.add(1, &[]);
             tracing::warn!(%error, segment = %shipment.segment.id, ?backoff, "sending a segment failed: retrying");
             self.report_oldest(Some(shipment));
             if self.shutdown.is_requested() {
@@ -138,7 +139,7 @@ impl Shipper {
     fn report_oldest(&self, current: Option<&Shipment>) {
         let ages = self.held.iter().chain(current).map(|shipment| shipment.segment.age(&self.clock));
         let seconds = ages.max().map_or(0.0, |age| age.as_secs_f64());
-        metrics::gauge("collector_segment_oldest_seconds").set(seconds, &[]);
+        metrics::SEGMENT_OLDEST_SECONDS.set(seconds, &[]);
     }
 }
 

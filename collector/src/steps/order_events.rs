@@ -11,10 +11,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
-use service::{Clock, metrics};
+use service::Clock;
 use tokio::sync::oneshot;
 
 use crate::incoming_event::IncomingEvent;
+use crate::metrics;
 
 /// How long an event waits for its predecessor.
 const MAX_WAIT: Duration = Duration::from_millis(500);
@@ -170,7 +171,7 @@ impl Arrivals {
 
     fn set_waiting_count(&mut self, count: usize) {
         self.waiting_count = count;
-        metrics::gauge("collector_events_waiting").set(count as f64, &[]);
+        metrics::EVENTS_WAITING.set(count as f64, &[]);
     }
 }
 

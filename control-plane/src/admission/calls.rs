@@ -7,7 +7,7 @@ use uuid::Uuid;
 use web::{ClientIp, Code, Problem};
 
 use super::config::Api;
-use super::rate::Rate;
+use super::rate::{Hit, Rate};
 
 /// `Retry-After` of a call that waited in vain.
 const RETRY_AFTER_SECONDS: u64 = 5;
@@ -19,7 +19,7 @@ pub struct Calls {
     per_address: Admission<String>,
     queue_timeout: Duration,
     /// The limit of calls per second, if there is one.
-    pub(super) rate: Option<Rate>,
+    rate: Option<Rate>,
 }
 
 /// A call under way. Dropping it admits the next one of its account and address.
@@ -41,12 +41,17 @@ impl Calls {
         }
     }
 
+    /// Counts a call towards the limit per second.
+    pub(crate) fn hit(&self, account_id: Option<Uuid>, ip: ClientIp) -> Hit {
+        self.rate.as_ref().map_or_else(Hit::default, |rate| rate.hit(account_id, ip))
+    }
+
     /// Waits until the account and the address have a call less under way. A call that waits for its account holds no
     /// permit of its address, so a busy account delays only itself.
     ///
     /// # Errors
     /// 503 after the queue timeout; nothing was changed.
-    pub(super) async fn acquire(
+    pub(crate) async fn acquire(
         &self,
         account_id: Option<Uuid>,
         ip: ClientIp,

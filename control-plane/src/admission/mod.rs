@@ -9,4 +9,5 @@ pub(crate) mod rate_limit_headers;
 
 pub use calls::{CallPermit, Calls};
 pub use config::Api;
-pub(crate) use middleware::admit;
+pub(crate) use middleware::{admit, hold};
+pub(crate) use rate::Hit;

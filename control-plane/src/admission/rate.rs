@@ -37,9 +37,9 @@ pub(super) struct Rate {
 
 /// The headers of the response, and the problem of a rejected call.
 #[derive(Debug, Default)]
-pub(super) struct Hit {
-    pub(super) headers: HeaderMap,
-    pub(super) rejection: Option<Problem>,
+pub(crate) struct Hit {
+    pub(crate) headers: HeaderMap,
+    pub(crate) rejection: Option<Problem>,
 }
 
 impl fmt::Debug for Rate {

@@ -20,6 +20,7 @@ use web::{Code, Created, Deletion, Json, Path, Problem, Query, Reply, Sort};
 
 use crate::App;
 use crate::call::{Call, scope};
+use crate::next_steps::After;
 use crate::uploads::UploadHeaders;
 
 pub(super) fn resource() -> web::Resource<App> {
@@ -142,10 +143,9 @@ async fn create(
         public_url: app.addresses.asset(asset.id, &asset.filename),
         expires_at: upload.expires_at,
     };
-    let image = json!({
-        "slug": "picture", "title": asset.filename, "html": format!("<img src=\"{}\" alt=\"\">", response.public_url),
-    });
-    Ok(call.created(response).next("show", "pages.create", image, "Upload the file, then show it on a page"))
+    let after = After::Asset { id: asset.id, public_url: &response.public_url, filename: &asset.filename };
+    let next = call.suggestions(&app, after).await;
+    Ok(call.created(response).with_next(next))
 }
 
 async fn list(

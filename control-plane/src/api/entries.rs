@@ -15,6 +15,7 @@ use web::{Code, Created, Deletion, Json, PageInfo, PaginationQuery, Path, Proble
 use super::pages::views::EntryView;
 use crate::App;
 use crate::call::{Call, scope};
+use crate::next_steps::After;
 
 pub(super) fn resource() -> web::Resource<App> {
     web::Resource::new("entries")
@@ -134,7 +135,8 @@ async fn create(
     };
     app.commit(tx, vec![shown.into()]).await?;
     let entry = store::entries::Entry { id: new.id, data: new.data, created_at: new.created_at };
-    Ok(call.created(EntryView::new(entry)))
+    let next = call.suggestions(&app, After::Entry { page_id: id }).await;
+    Ok(call.created(EntryView::new(entry)).with_next(next))
 }
 
 async fn list(

@@ -11,6 +11,7 @@ use web::{Created, Json, Problem};
 
 use crate::App;
 use crate::call::{Call, scope};
+use crate::next_steps::After;
 
 pub(super) fn resource() -> web::Resource<App> {
     web::Resource::new("help").post("/api/help", create, "Send a help request to the operator")
@@ -74,6 +75,8 @@ async fn create(
     };
     store::help::insert_help_request(&mut tx, call.account_id, &new).await?;
     app.commit(tx, vec![]).await?;
+    let next = call.suggestions(&app, After::Help).await;
     let message = "The operator has received your request";
-    Ok(call.created(HelpResponse { id: new.id, received: true, message, created_at: new.created_at }))
+    let response = HelpResponse { id: new.id, received: true, message, created_at: new.created_at };
+    Ok(call.created(response).with_next(next))
 }

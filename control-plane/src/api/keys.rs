@@ -11,15 +11,15 @@ use domain::scopes::{self, Action, Resource, ScopeSet};
 use domain::{FieldError, ListBudget, Listed};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
-use store::ListPage;
 use store::credentials::Caller;
 use store::keys::{Key, NewKey};
+use store::{ListFilter, ListPage};
 use uuid::Uuid;
-use web::{Challenge, Code, Created, Deletion, Json, PaginationQuery, Path, Problem, Query, Reply};
+use web::{Challenge, Code, Created, Deletion, Json, Path, Problem, Query, Reply, Sort};
 
 use crate::App;
 use crate::call::{Call, scope};
+use crate::next_steps::After;
 
 /// Keys read at a time; those that the caller may not see are then filtered out.
 const BATCH: i64 = 200;
@@ -154,25 +154,27 @@ async fn create(
         last_used_at: None,
         created_at: new.created_at,
     };
-    let rotate = json!({"id": view.id});
-    Ok(call.created(KeySecretResponse { key: secret_text, view }).next(
-        "rotate",
-        "keys.rotate",
-        rotate,
-        "Rotate the key if its secret leaks",
-    ))
+    let next = call.suggestions(&app, After::Key { id: view.id }).await;
+    Ok(call.created(KeySecretResponse { key: secret_text, view }).with_next(next))
 }
+
+web::list_query!(KeysQuery {
+    /// Order by creation; default `oldest`.
+    sort: Option<Sort>,
+});
 
 async fn list(
     call: Call<scope::KeysRead>,
     State(app): State<App>,
-    Query(pagination): Query<PaginationQuery>,
+    Query(query): Query<KeysQuery>,
 ) -> Result<Reply<KeyListResponse>, Problem> {
+    let pagination = query.pagination().sorted(query.sort);
+    let newest_first = pagination.is_newest_first();
     let (limit, mut after) = pagination.read()?;
     let mut conn = store::acquire(&app.db).await?;
     let (mut rows, mut budget) = (Vec::new(), ListBudget::new(limit));
     let has_more = 'read: loop {
-        let batch = store::keys::list_keys(&mut conn, call.account_id, after, BATCH).await?;
+        let batch = store::keys::list_keys(&mut conn, call.account_id, after, newest_first, BATCH).await?;
         after = batch.rows.last().map(Listed::cursor);
         for key in batch.rows.into_iter().filter(|key| is_visible(&call.caller, key)) {
             if !budget.admits(store::keys::listed_bytes(&key)) {
@@ -184,7 +186,8 @@ async fn list(
             break false;
         }
     };
-    Ok(call.list_page(ListPage { rows, has_more }, view))
+    let filter = ListFilter { newest_first, ..ListFilter::default() };
+    Ok(call.sorted_page(ListPage { rows, has_more }, &filter, view))
 }
 
 async fn rotate(

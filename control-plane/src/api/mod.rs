@@ -6,12 +6,16 @@ mod assets;
 mod automations;
 mod deploys;
 mod domains;
+mod elsewhere;
 mod entries;
 mod folders;
 mod forms;
 mod help;
 mod keys;
+mod launch;
 mod pages;
+mod pipeline;
+mod status;
 mod subdomains;
 mod submissions;
 mod system;
@@ -19,9 +23,9 @@ mod trial;
 mod webhooks;
 mod workflows;
 
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, OnceLock};
 
-use aide::openapi::OpenApi;
+use aide::openapi::{OpenApi, Server};
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::middleware::{from_fn_with_state, map_response};
@@ -31,13 +35,17 @@ use service::metrics::HttpServerRequestDuration;
 use web::{Code, CompletedRequest, Frame, Problem, Resource};
 
 use crate::App;
+use crate::catalog::Catalog;
 
 const DESCRIPTION: &str = "Send HTML, get a live URL; describe a form, get a page, an embed and an endpoint; \
     with privacy-first analytics and signed webhooks. Start with POST /api/trial: it needs nothing.";
 
 fn resources() -> Vec<Resource<App>> {
-    vec![
+    let mut resources = vec![
         trial::resource(),
+        launch::resource(),
+        pipeline::resource(),
+        status::resource(),
         account::resource(),
         help::resource(),
         keys::resource(),
@@ -57,7 +65,9 @@ fn resources() -> Vec<Resource<App>> {
         analytics::resource(),
         automations::resource(),
         system::resource(),
-    ]
+    ];
+    resources.extend(elsewhere::resources());
+    resources
 }
 
 /// The OpenAPI document.
@@ -69,6 +79,9 @@ pub fn document() -> OpenApi {
 static REQUEST_DURATION: LazyLock<HttpServerRequestDuration> =
     LazyLock::new(service::metrics::http_server_request_duration);
 
+/// Held here, because every router of a process has the same operations, and reading them takes a while.
+static CATALOG: OnceLock<Arc<Catalog>> = OnceLock::new();
+
 /// Responses hold an account's data and are never anything but their declared type, unless a handler says otherwise.
 async fn add_default_headers(mut response: Response) -> Response {
     let headers = response.headers_mut();
@@ -79,7 +92,10 @@ async fn add_default_headers(mut response: Response) -> Response {
 
 /// The API's router, with the frame around every request.
 pub fn router(app: &App) -> Router {
-    let (router, document) = web::document_of("Web Runtime", DESCRIPTION, resources());
+    let (router, mut document) = web::document_of("Web Runtime", DESCRIPTION, resources());
+    document.servers = vec![Server { url: app.addresses.base().to_owned(), ..Server::default() }];
+    let catalog = Arc::clone(CATALOG.get_or_init(|| Arc::new(Catalog::new(&document))));
+    app.reference.describe(&catalog);
     let ids = app.clone();
     let frame = Frame {
         new_request_id: Arc::new(move || ids.rng.uuid_v7(ids.clock.now()).simple().to_string()),
@@ -91,17 +107,21 @@ pub fn router(app: &App) -> Router {
             REQUEST_DURATION.record(method, route, status, elapsed);
         },
     };
-    router
-        .merge(system::document_route(&document))
+    let api = router
+        .merge(system::document_routes(&document))
         .route_layer(crate::idempotency::IdempotencyLayer(app.clone()))
         .route_layer(crate::compression::layer())
-        .route_layer(from_fn_with_state(app.clone(), crate::admission::admit))
+        .route_layer(from_fn_with_state(app.clone(), crate::admission::admit));
+    // The endpoint admits its requests by itself; the calls that they carry are admitted with them.
+    let limit = DefaultBodyLimit::max(web::MAX_BODY_BYTES);
+    let mcp = crate::mcp::routes(app, api.clone().layer(limit).with_state(app.clone()), frame.count, catalog);
+    api.merge(mcp)
         .merge(automations::public::routes())
         .merge(crate::signin::routes(app))
         .fallback(async || {
             Problem::new(Code::NotFound, "there is no such path; GET /api/openapi.json lists all paths")
         })
-        .layer(DefaultBodyLimit::max(web::MAX_BODY_BYTES))
+        .layer(limit)
         .layer(from_fn_with_state(frame, web::frame))
         .layer(map_response(add_default_headers))
         .with_state(app.clone())

@@ -7,13 +7,15 @@ use domain::scopes::Resource;
 use domain::{subdomains, units};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use store::sites::SiteChange;
+use store::subdomain_names::RenamableSubdomain;
 use store::usage::{self, Counter};
 use uuid::Uuid;
 use web::{Code, Created, Json, Problem, Query, Reply, Sort};
 
 use crate::App;
 use crate::call::{Call, scope};
+use crate::next_steps::After;
 
 pub(super) fn resource() -> web::Resource<App> {
     web::Resource::new("subdomains")
@@ -104,6 +106,8 @@ async fn create(
     let id = app.rng.uuid_v7(call.now);
     let limit = call.limits().subdomains;
     let mut tx = store::begin(&app.db).await?;
+    // Before the name, as a launch locks them.
+    usage::lock(&mut tx, call.account_id).await?;
     if !store::subdomain_names::reserve_name(&mut tx, call.account_id, &name, call.now).await? {
         return Err(taken(&name));
     }
@@ -113,10 +117,10 @@ async fn create(
     store::subdomains::insert_subdomain(&mut tx, call.account_id, id, &name, call.now).await?;
     app.commit(tx, vec![Change::Host { host: name.clone() }]).await?;
 
-    let page = json!({"slug": "index", "title": "Hello", "html": "<h1>Hello</h1>", "subdomainId": id});
+    let next = call.suggestions(&app, After::Subdomain { id, name: &name }).await;
     let url = app.addresses.site(&name);
     let view = SubdomainView { id, name, url, page_count: 0, created_at: call.now };
-    Ok(call.created(view).next("publish", "pages.create", page, "Publish its first page"))
+    Ok(call.created(view).with_next(next))
 }
 
 async fn first(
@@ -138,31 +142,74 @@ async fn rename(
     if !errors.is_empty() {
         return Err(Problem::validation(errors));
     }
-    call.check_whole_account(Resource::Subdomains)?;
     let mut tx = store::begin(&app.db).await?;
-    let first = store::subdomain_names::lock_first_subdomain(&mut tx, call.account_id).await?;
-    let mut first = first.ok_or_else(|| Problem::not_found("subdomain"))?;
-    call.check_id(&mut tx, Resource::Subdomains, first.id).await?;
-    if first.name != name {
-        let rules = &app.subdomains;
-        if let Err(wait) = subdomains::note_rename(&mut first.renamed_at, call.now, rules.max_renames_per_day)
-        {
-            let times = units::counted(i64::from(rules.max_renames_per_day), "times");
-            let detail = format!("a subdomain may be renamed at most {times} in 24 hours");
-            return Err(Problem::new(Code::RateLimited, detail).retry_after(wait));
-        }
-        if !store::subdomain_names::reserve_name(&mut tx, call.account_id, &name, call.now).await? {
-            return Err(taken(&name));
-        }
-        let kept_until = call.now + rules.redirect_ttl;
-        store::subdomain_names::update_name(&mut tx, call.account_id, &first, &name, call.now, kept_until)
-            .await?;
-        let hosts = [first.name, name.clone()].map(|host| Change::Host { host });
-        app.commit(tx, hosts.into()).await?;
+    // A launch, which also locks it first, writes the name that it has read into the analytics site.
+    usage::lock(&mut tx, call.account_id).await?;
+    let Renamed { id, changes } = rename_subdomain(&call, &app, &mut tx, None, &name).await?;
+    if !changes.is_empty() {
+        app.commit(tx, changes).await?;
         app.credentials.invalidate_account(call.account_id);
     }
     let url = app.addresses.site(&name);
-    Ok(call.reply(FirstSubdomainResponse { id: first.id, subdomain: name, url }))
+    Ok(call.reply(FirstSubdomainResponse { id, subdomain: name, url }))
+}
+
+/// The result of a rename.
+#[derive(Debug)]
+pub(super) struct Renamed {
+    /// The subdomain's id.
+    pub(super) id: Uuid,
+    /// The hosts of the changed site; empty if the subdomain had the name already.
+    pub(super) changes: Vec<Change>,
+}
+
+/// Renames a subdomain, by default the account's first, to a valid name. After the commit, the caller must invalidate the
+/// account's credentials, which hold the name of the first subdomain.
+pub(super) async fn rename_subdomain<S>(
+    call: &Call<S>,
+    app: &App,
+    tx: &mut store::Tx,
+    id: Option<Uuid>,
+    name: &str,
+) -> Result<Renamed, Problem> {
+    call.check_whole_account(Resource::Subdomains)?;
+    let found = store::subdomain_names::lock_subdomain(tx, call.account_id, id).await?;
+    let mut found = found.ok_or_else(|| Problem::not_found("subdomain"))?;
+    call.check_id(tx, Resource::Subdomains, found.id).await?;
+    if found.name == name {
+        return Ok(Renamed { id: found.id, changes: Vec::new() });
+    }
+    let rules = &app.subdomains;
+    if let Err(wait) = subdomains::note_rename(&mut found.renamed_at, call.now, rules.max_renames_per_day) {
+        let times = units::counted(i64::from(rules.max_renames_per_day), "times");
+        let detail = format!("a subdomain may be renamed at most {times} in 24 hours");
+        return Err(Problem::new(Code::RateLimited, detail).retry_after(wait));
+    }
+    if !store::subdomain_names::reserve_name(tx, call.account_id, name, call.now).await? {
+        return Err(taken(name));
+    }
+    let kept_until = call.now + rules.redirect_ttl;
+    store::subdomain_names::update_name(tx, call.account_id, &found, name, call.now, kept_until).await?;
+    let site = rename_analytics(call, app, tx, &found, name).await?;
+    let hosts = [found.name, name.to_owned()].map(|host| Change::Host { host });
+    Ok(Renamed { id: found.id, changes: hosts.into_iter().chain(site).collect() })
+}
+
+/// Updates the host of the renamed subdomain's analytics site, if it has the old one. The host follows from the subdomain, so
+/// this needs no access to the site itself.
+async fn rename_analytics<S>(
+    call: &Call<S>,
+    app: &App,
+    tx: &mut store::Tx,
+    old: &RenamableSubdomain,
+    name: &str,
+) -> Result<Option<Change>, Problem> {
+    let site = store::sites::find_site_of_subdomain(tx, call.account_id, old.id).await?;
+    let old_host = app.addresses.site_host(&old.name);
+    let Some(site) = site.filter(|site| site.domain.as_ref() == Some(&old_host)) else { return Ok(None) };
+    let change = SiteChange { domain: Some(Some(app.addresses.site_host(name))), ..SiteChange::default() };
+    store::sites::update_site(tx, call.account_id, site.id, &change).await?;
+    Ok(Some(Change::AnalyticsSite { site_token: site.site_token, subdomain_id: site.subdomain_id }))
 }
 
 fn taken(name: &str) -> Problem {

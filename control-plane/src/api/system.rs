@@ -1,93 +1,135 @@
-//! The API's own description.
+//! The API's own description: for programs, for agents and for people. It is public, and the same for every caller.
 
-use std::io::Write;
-use std::sync::{Arc, OnceLock};
-
-use aide::openapi::OpenApi;
+use aide::OperationOutput;
+use aide::generate::GenContext;
+use aide::openapi::{OpenApi, Operation, Response as ResponseDoc};
 use axum::Router;
-use axum::body::Bytes;
+use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use flate2::Compression;
-use flate2::write::GzEncoder;
-use http::{HeaderMap, HeaderValue, StatusCode, header};
-use sha2::{Digest, Sha256};
-use web::Resource;
+use http::HeaderMap;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use web::{Code, Path, Problem, Query, Resource};
 
 use crate::App;
+use crate::reference::{CachedText, SchemaResponse};
 
-/// Has no routes: [`document_route`] serves the finished document.
 pub(super) fn resource() -> Resource<App> {
-    Resource::new("system")
+    Resource::new("system").get(
+        "/api/schema",
+        schema,
+        "Describe the API: schemas, errors, limits and examples",
+    )
 }
 
-/// `GET /api/openapi.json`.
-pub(super) fn document_route(document: &OpenApi) -> Router<App> {
-    let document = Arc::new(Document::new(serde_json::to_string_pretty(document).unwrap_or_default()));
-    Router::new().route("/api/openapi.json", get(async move |headers: HeaderMap| document.answer(&headers)))
+/// `GET /api/openapi.json` and the texts of the reference, which are not part of the document.
+pub(super) fn document_routes(document: &OpenApi) -> Router<App> {
+    let document = CachedText::json(serde_json::to_string_pretty(document).unwrap_or_default());
+    let document = std::sync::Arc::new(document);
+    Router::new()
+        .route("/api/openapi.json", get(async move |headers: HeaderMap| document.answer(&headers)))
+        .route("/llms.txt", get(guide))
+        .route("/docs", get(first_page))
+        .route("/docs/{category}", get(page))
 }
 
-/// The document, compressed by the first request that accepts gzip: it needs no key, so it must cost little.
-struct Document {
-    text: Bytes,
-    /// Weak, because both forms of the document have it.
-    tag: HeaderValue,
-    compressed: OnceLock<Option<Bytes>>,
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct SchemaQuery {
+    /// Only the endpoints of this category.
+    category: Option<SchemaCategoryName>,
 }
 
-impl Document {
-    fn new(text: String) -> Self {
-        let hash: String =
-            Sha256::digest(text.as_bytes()).iter().take(8).map(|byte| format!("{byte:02x}")).collect();
-        let tag =
-            HeaderValue::try_from(format!("W/\"{hash}\"")).unwrap_or(HeaderValue::from_static("W/\"\""));
-        Self { text: text.into(), tag, compressed: OnceLock::new() }
-    }
+/// The categories of endpoints.
+#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum SchemaCategoryName {
+    Trial,
+    Auth,
+    Pages,
+    Forms,
+    Submissions,
+    Webhooks,
+    Workflows,
+    Keys,
+    Account,
+    Analytics,
+    Folders,
+    Automations,
+    Mcp,
+    System,
+}
 
-    fn answer(&self, request: &HeaderMap) -> Response {
-        let headers = [
-            (header::ETAG, self.tag.clone()),
-            (header::CACHE_CONTROL, HeaderValue::from_static("no-cache")),
-            (header::VARY, HeaderValue::from_static("accept-encoding")),
-        ];
-        if is_known(request, &self.tag) {
-            return (StatusCode::NOT_MODIFIED, headers).into_response();
+impl SchemaCategoryName {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Trial => "trial",
+            Self::Auth => "auth",
+            Self::Pages => "pages",
+            Self::Forms => "forms",
+            Self::Submissions => "submissions",
+            Self::Webhooks => "webhooks",
+            Self::Workflows => "workflows",
+            Self::Keys => "keys",
+            Self::Account => "account",
+            Self::Analytics => "analytics",
+            Self::Folders => "folders",
+            Self::Automations => "automations",
+            Self::Mcp => "mcp",
+            Self::System => "system",
         }
-        let json = [(header::CONTENT_TYPE, HeaderValue::from_static("application/json"))];
-        let compressed = self.compressed.get_or_init(|| gzip(&self.text).ok());
-        match compressed.clone().filter(|_| accepts_gzip(request)) {
-            Some(compressed) => {
-                let coding = [(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"))];
-                (headers, json, coding, compressed).into_response()
-            }
-            None => (headers, json, self.text.clone()).into_response(),
-        }
     }
 }
 
-fn gzip(text: &[u8]) -> std::io::Result<Bytes> {
-    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
-    encoder.write_all(text)?;
-    encoder.finish().map(Bytes::from)
+/// The description, as it was made by the first request.
+struct SchemaText(Response);
+
+impl IntoResponse for SchemaText {
+    fn into_response(self) -> Response {
+        self.0
+    }
 }
 
-/// Returns the comma-separated words of a header.
-fn words(headers: &HeaderMap, name: header::HeaderName) -> impl Iterator<Item = &str> {
-    let values = headers.get_all(name).into_iter().filter_map(|value| value.to_str().ok());
-    values.flat_map(|value| value.split(',')).map(str::trim)
+impl OperationOutput for SchemaText {
+    type Inner = SchemaResponse;
+
+    #[expect(clippy::disallowed_types, reason = "only its description is used")]
+    fn inferred_responses(ctx: &mut GenContext, of: &mut Operation) -> Vec<(Option<u16>, ResponseDoc)> {
+        let doc = axum::Json::<SchemaResponse>::operation_response(ctx, of);
+        doc.into_iter().map(|doc| (Some(200), doc)).collect()
+    }
 }
 
-/// Returns whether the client has the document with this tag (RFC 9110, 13.1.2: compared as a weak one).
-fn is_known(request: &HeaderMap, tag: &HeaderValue) -> bool {
-    let strong = |text: &str| text.trim_start_matches("W/").to_owned();
-    let tag = tag.to_str().map(strong).unwrap_or_default();
-    words(request, header::IF_NONE_MATCH).any(|known| known == "*" || strong(known) == tag)
+async fn schema(
+    State(app): State<App>,
+    Query(query): Query<SchemaQuery>,
+    headers: HeaderMap,
+) -> Result<SchemaText, Problem> {
+    let category = query.category.map_or("", SchemaCategoryName::as_str);
+    let text = app.reference.schema(category)?;
+    Ok(SchemaText(text.answer(&headers)))
 }
 
-fn accepts_gzip(request: &HeaderMap) -> bool {
-    words(request, header::ACCEPT_ENCODING).any(|accepted| {
-        let (coding, weight) = accepted.split_once(';').unwrap_or((accepted, ""));
-        let weight = weight.trim().strip_prefix("q=").and_then(|weight| weight.parse::<f32>().ok());
-        coding.trim().eq_ignore_ascii_case("gzip") && weight.is_none_or(|weight| weight > 0.0)
-    })
+async fn guide(State(app): State<App>, headers: HeaderMap) -> Response {
+    app.reference.guide().answer(&headers)
+}
+
+async fn first_page(State(app): State<App>, headers: HeaderMap) -> Result<Response, Problem> {
+    show(&app, "", &headers)
+}
+
+async fn page(
+    State(app): State<App>,
+    Path(category): Path<String>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    show(&app, &category, &headers)
+}
+
+fn show(app: &App, category: &str, headers: &HeaderMap) -> Result<Response, Problem> {
+    let page = app.reference.page(category)?.ok_or_else(|| {
+        Problem::new(Code::NotFound, "the reference has no such page; GET /docs lists its pages")
+    })?;
+    Ok(page.answer(headers))
 }

@@ -11,13 +11,13 @@ use domain::restrictions::Restrictions;
 use domain::scopes::ScopeSet;
 use schemars::JsonSchema;
 use serde::Serialize;
-use serde_json::json;
 use sha2::{Digest, Sha256};
 use store::accounts::NewTrial;
 use store::keys::NewKey;
 use web::{ClientIp, Created, Envelope, Problem, Resource, WithHeaders};
 
 use crate::admission::rate_limit_headers::Policy;
+use crate::next_steps::first_steps;
 use crate::rate_limit;
 use crate::{App, initial_subdomain};
 
@@ -87,7 +87,7 @@ async fn create_trial(app: &App) -> Result<Created<TrialView>, Problem> {
     store::accounts::insert_trial(&mut tx, &trial).await?;
     store::keys::insert_key(&mut tx, trial.id, &new_key).await?;
     let name = initial_subdomain::insert(app, &mut tx, trial.id, now).await?;
-    let change = contract::Change::Host { host: name };
+    let change = contract::Change::Host { host: name.clone() };
     app.commit(tx, vec![change]).await?;
 
     let view = TrialView {
@@ -97,11 +97,5 @@ async fn create_trial(app: &App) -> Result<Created<TrialView>, Problem> {
         claim_url: app.addresses.claim(&claim_token),
         claim_deadline: trial.claim_deadline,
     };
-    let page = json!({"slug": "index", "title": "Hello", "html": "<h1>Hello</h1>"});
-    Ok(Created(Envelope::new(view, None)).next(
-        "publish",
-        "pages.create",
-        page,
-        "Publish a page on your own subdomain",
-    ))
+    Ok(Created(Envelope::new(view, None)).with_next(first_steps(name)))
 }

@@ -1,7 +1,7 @@
 //! Limits how many bytes of large request bodies are in memory at once. A body takes its share as it arrives, so one that
 //! is announced and never comes takes nothing from others. A small body takes no share, so large ones can't delay it.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use serde::Deserialize;
@@ -69,14 +69,19 @@ impl BodyBudget {
         &self.config
     }
 
+    /// How long a body may take to arrive.
+    pub(crate) fn receive_timeout(&self) -> Duration {
+        self.config.receive_timeout
+    }
+
     /// Returns the empty share of a new body.
-    pub(super) fn share(&self, account_id: Uuid) -> BodyShare {
+    pub(crate) fn share(&self, account_id: Uuid) -> BodyShare {
         BodyShare { account_id, bytes: 0, held: None, large: None }
     }
 
     /// Waits until the share has room for more bytes. Returns 503 after the queue timeout. A body of any size fits alone,
     /// even into a smaller budget.
-    pub(super) async fn grow(&self, share: &mut BodyShare, bytes: usize) -> Result<(), Problem> {
+    pub(crate) async fn grow(&self, share: &mut BodyShare, bytes: usize) -> Result<(), Problem> {
         share.bytes += bytes;
         if share.bytes <= LARGE_BYTES {
             return Ok(());
@@ -110,6 +115,24 @@ impl BodyShare {
     /// Returns how many bytes have arrived.
     pub(super) fn bytes(&self) -> usize {
         self.bytes
+    }
+}
+
+/// Extension of a request that this process sends to itself: the share of the body that it was made from. Without it, the
+/// request would wait for the memory that it already takes.
+#[derive(Debug, Clone)]
+pub(crate) struct HandedShare(Arc<Mutex<Option<BodyShare>>>);
+
+impl HandedShare {
+    /// Hands a share over if its body is large; others hold nothing.
+    pub(crate) fn of_large(share: BodyShare) -> Option<Self> {
+        share.large.is_some().then(|| Self(Arc::new(Mutex::new(Some(share)))))
+    }
+
+    /// Takes the share for a body that arrives anew, in place of the one that it was made for.
+    pub(super) fn take(&self) -> Option<BodyShare> {
+        let share = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        share.map(|share| BodyShare { bytes: 0, ..share })
     }
 }
 
@@ -156,6 +179,28 @@ mod tests {
             budget.grow(&mut small, MIB / 16).await.unwrap();
         }
         assert_eq!(budget.grow(&mut small, 1).await.unwrap_err().code(), Code::Unavailable, "it is large");
+    }
+
+    #[tokio::test]
+    async fn a_body_takes_over_the_share_of_the_one_it_was_made_from() {
+        for max_in_flight_mib in [1, 100] {
+            let budget = budget_of(max_in_flight_mib);
+            let mut outer = budget.share(Uuid::from_u128(1));
+            budget.grow(&mut outer, 3 * MIB).await.unwrap();
+            let handed = HandedShare::of_large(outer).unwrap();
+            let mut inner = handed.take().unwrap();
+            assert!(handed.clone().take().is_none(), "it is taken once");
+            for _ in 0..4 {
+                budget.grow(&mut inner, MIB).await.unwrap();
+            }
+            drop(inner);
+            assert_eq!(budget.kibibytes.available_permits(), budget.max_kib);
+            budget.grow(&mut budget.share(Uuid::from_u128(1)), 2 * MIB).await.unwrap();
+        }
+        let budget = budget_of(1);
+        let mut small = budget.share(Uuid::from_u128(1));
+        budget.grow(&mut small, MIB).await.unwrap();
+        assert!(HandedShare::of_large(small).is_none());
     }
 
     #[tokio::test]

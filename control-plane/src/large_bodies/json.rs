@@ -16,7 +16,7 @@ use tokio::time::Instant;
 use uuid::Uuid;
 use web::{Code, JsonOfItems, Problem};
 
-use super::budget::BodyShare;
+use super::budget::{BodyShare, HandedShare};
 use super::pace::Pace;
 use crate::App;
 
@@ -45,10 +45,12 @@ impl<T: DeserializeOwned + JsonSchema> LargeJson<T> {
     /// Reads the body of an account's request. It holds its share of the budget until the share is dropped.
     pub(crate) async fn read(self, app: &App, account_id: Uuid) -> Result<(T, BodyShare), Problem> {
         let (budget, app) = (&app.body_budget, app.clone());
-        let (share, pace) = (budget.share(account_id), Pace::new(budget.config(), Instant::now()));
+        let (mut parts, body) = self.request.into_parts();
+        let handed = parts.extensions.remove::<HandedShare>().and_then(|handed| handed.take());
+        let share = handed.unwrap_or_else(|| budget.share(account_id));
+        let pace = Pace::new(budget.config(), Instant::now());
         let receive_timeout = budget.config().receive_timeout;
         let arriving = Arc::new(Mutex::new(Arriving { app: app.clone(), share, pace, refusal: None }));
-        let (parts, body) = self.request.into_parts();
         let state = (body.into_data_stream(), Arc::clone(&arriving));
         let bytes = futures::stream::try_unfold(state, async |(mut body, arriving)| {
             let chunk = arriving.lock().await.next(&mut body).await?;

@@ -7,4 +7,5 @@ mod json;
 mod pace;
 
 pub use budget::{BodyBudget, LargeBodies};
+pub(crate) use budget::{BodyShare, HandedShare};
 pub(crate) use json::{LargeJson, MAX_BYTES};

@@ -1,4 +1,5 @@
-//! The routes of sign-in. They are not part of the API document, because people use them in a browser.
+//! The routes of sign-in, which people use in a browser. `api/elsewhere` documents the redirects to providers; the other
+//! routes are no part of the API.
 
 use axum::Router;
 use axum::middleware::from_fn_with_state;

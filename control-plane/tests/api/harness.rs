@@ -275,7 +275,7 @@ impl Api {
     ) -> (Uuid, String) {
         let (mut new, secret) = self.new_key(scopes, restrictions, expires_at);
         let mut conn = store::acquire(&self.database.db).await.unwrap();
-        let oldest = store::keys::list_keys(&mut conn, account_id, None, 1).await.unwrap();
+        let oldest = store::keys::list_keys(&mut conn, account_id, None, false, 1).await.unwrap();
         new.parent_id = Some(oldest.rows[0].id);
         store::keys::insert_key(&mut conn, account_id, &new).await.unwrap();
         (new.id, secret)

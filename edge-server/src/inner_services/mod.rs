@@ -136,7 +136,8 @@ impl InnerServices {
     }
 
     fn timeout_for(&self, path: &str) -> Duration {
-        let is_long = path.starts_with("/api/deploy/") || path == "/api/pages/batch";
+        let is_long = path.starts_with("/api/deploy/")
+            || ["/api/launch", "/api/mcp", "/api/pages/batch"].contains(&path);
         if is_long { self.long_response_timeout } else { self.response_timeout }
     }
 

@@ -13,9 +13,6 @@ pub(crate) enum CacheStatus {
 }
 
 impl CacheStatus {
-    /// All statuses, in the order of their discriminants.
-    pub(crate) const ALL: [Self; 3] = [Self::Hit, Self::Miss, Self::Stale];
-
     pub(crate) fn of<T>(served: &Served<T>) -> Self {
         match (served.stale, served.hit) {
             (true, _) => Self::Stale,
@@ -30,5 +27,18 @@ impl CacheStatus {
             Self::Miss => "miss",
             Self::Stale => "stale",
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::metrics;
+
+    #[test]
+    fn the_metric_has_a_counter_at_the_position_of_each_status() {
+        let all = [CacheStatus::Hit, CacheStatus::Miss, CacheStatus::Stale];
+        assert_eq!(all.map(|status| status as usize), [0, 1, 2]);
+        assert_eq!(all.map(CacheStatus::as_str), metrics::PAGES_SERVED.values());
     }
 }

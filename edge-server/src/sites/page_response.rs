@@ -12,6 +12,7 @@ use super::header_templates::HeaderTemplate;
 use super::page_views::PageViews;
 use super::pages::encodings::Accepted;
 use super::pages::rendered_page::RenderedPage;
+use crate::metrics;
 
 /// A page that was found for a request.
 pub(crate) struct FoundPage {
@@ -35,14 +36,13 @@ impl FoundPage {
 /// Makes the responses with sites' pages, and counts them.
 pub(crate) struct PageResponder {
     pub(crate) views: PageViews,
-    /// Pages served, in the order of [`CacheStatus::ALL`].
-    served: [FastCounter; 3],
+    /// Pages served, at the position of each [`CacheStatus`].
+    served: &'static [FastCounter; 3],
 }
 
 impl PageResponder {
     pub(crate) fn new(views: PageViews) -> Self {
-        let statuses = CacheStatus::ALL.map(CacheStatus::as_str);
-        Self { views, served: service::metrics::fast_counters("edge_pages_served_total", "from", statuses) }
+        Self { views, served: metrics::PAGES_SERVED.counters() }
     }
 
     /// Returns the response with a page, or a 304 if its ETag `is_known`. Counts a view if it is for a GET.

@@ -14,6 +14,8 @@ use service::{Rounds, Shutdown};
 use store::read_pool::ReadPool;
 use uuid::Uuid;
 
+use crate::metrics;
+
 /// Most pages with retained counts while a flush fails.
 const MAX_PAGES: usize = 200_000;
 /// Pages per statement.
@@ -107,7 +109,7 @@ impl PageViews {
             }
         }
         if dropped > 0 {
-            service::metrics::counter("edge_views_dropped_total").add(dropped.unsigned_abs(), &[]);
+            metrics::VIEWS_DROPPED.add(dropped.unsigned_abs(), &[]);
         }
         by_page.drain().collect()
     }

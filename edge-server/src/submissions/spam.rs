@@ -5,6 +5,7 @@ use domain::honeypot;
 use store::forms::OpenForm;
 
 use super::submitted_body::SubmittedBody;
+use crate::metrics;
 use crate::state::EdgeState;
 
 /// Returns why a submission is spam. API clients and other pages' forms have no traps, so they are never flagged here.
@@ -24,6 +25,6 @@ pub(super) fn spam_reasons(
 
 /// Counts a flagged submission and returns the reason to store.
 pub(super) fn flag(reason: &'static str) -> String {
-    service::metrics::counter("edge_submissions_flagged_total").add(1, &[("reason", reason)]);
+    metrics::SUBMISSIONS_FLAGGED.add(1, &[("reason", reason)]);
     reason.to_owned()
 }

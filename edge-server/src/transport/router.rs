@@ -104,6 +104,7 @@ fn base_router(state: &EdgeState) -> Router {
         .route(tracker::COLLECT_PATH, any(proxy::to_collector))
         .route("/api/{*rest}", any(proxy::to_control_plane))
         .merge(sign_in_routes())
+        .merge(reference_routes())
         .route("/", get(home))
         .fallback(async || Problem::new(Code::NotFound, "there is no such path"))
         .layer(from_fn_with_state(frame, web::frame))
@@ -116,10 +117,18 @@ fn sign_in_routes() -> Router<EdgeState> {
     paths.into_iter().fold(Router::new(), |router, path| router.route(path, any(proxy::to_control_plane)))
 }
 
+/// The reference and what clients look up under fixed paths, which the control plane serves.
+fn reference_routes() -> Router<EdgeState> {
+    let metadata = ["/.well-known/oauth-protected-resource", "/.well-known/oauth-protected-resource/{*rest}"];
+    let paths = ["/docs", "/docs/{*rest}", "/llms.txt"].into_iter().chain(metadata);
+    paths.fold(Router::new(), |router, path| router.route(path, any(proxy::to_control_plane)))
+}
+
 async fn home(State(state): State<EdgeState>) -> Response {
     let base = state.addresses.base();
     let text = format!(
-        "Web Runtime\n\nGet a key:      curl -X POST {base}/api/trial\nRead the API:   {base}/api/openapi.json\n"
+        "Web Runtime\n\nGet a key:      curl -X POST {base}/api/trial\nRead the API:   {base}/docs, {base}/api/openapi.json\n\
+        Agents:         {base}/llms.txt, {base}/api/mcp\n"
     );
     ([(header::CONTENT_TYPE, "text/plain; charset=utf-8")], Body::from(text)).into_response()
 }

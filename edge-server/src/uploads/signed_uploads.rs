@@ -23,6 +23,7 @@ use web::{Code, Path, Problem};
 use super::blob_storage::store_blob;
 use crate::cors::{allow_any_origin, preflight};
 use crate::invalidation;
+use crate::metrics;
 use crate::state::EdgeState;
 
 /// Routes uploads from pages of any origin.
@@ -51,8 +52,8 @@ async fn upload(
     let incoming = state.blobs.receive(upload.account_id, state.rng.uuid_v7(state.clock.now()));
     let received = receive(&state, &upload, incoming, request.into_body()).await?;
     store(&state, id, &upload, &received).await?;
-    service::metrics::counter("edge_uploads_received_total").add(1, &[]);
-    service::metrics::counter("edge_upload_received_bytes_total").add(received.size(), &[]);
+    metrics::UPLOADS_RECEIVED.add(1, &[]);
+    metrics::UPLOAD_RECEIVED_BYTES.add(received.size(), &[]);
     let body = json!({"id": id, "sizeBytes": received.size(), "sha256": hex::encode(received.name().sha256)});
     let headers = [(header::CONTENT_TYPE, "application/json"), (header::CACHE_CONTROL, "no-store")];
     Ok((headers, Body::from(body.to_string())).into_response())

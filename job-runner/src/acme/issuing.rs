@@ -8,7 +8,7 @@ use std::sync::Arc;
 use chrono::TimeDelta;
 use contract::Signal;
 use domain::certificates::{Delay, FailureCode, renew_at, retry_at};
-use service::{Rounds, Shutdown, metrics, ticks};
+use service::{Rounds, Shutdown, ticks};
 use store::certificates::{self, DueCertificate, Failure, IssuedCertificate, Lease};
 use tokio::task::JoinSet;
 
@@ -16,6 +16,7 @@ use super::authorities::ConfiguredAuthority;
 use super::failure::AttemptError;
 use super::issuer::Issuing;
 use super::order::{self, IssuedOrder, Outcome};
+use crate::metrics;
 use crate::state::JobState;
 
 /// How long the renewal for a domain that is not verified any more is put off.
@@ -176,7 +177,7 @@ async fn finish(
         }
         Err(error) => store_failure(issuing, at, due, lease, &error).await?,
     };
-    metrics::counter("job_runner_certificates_ordered_total").add(1, &[("result", counted)]);
+    metrics::CERTIFICATES_ORDERED.add(1, &[("result", counted)]);
     Ok(())
 }
 

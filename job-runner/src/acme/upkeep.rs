@@ -4,12 +4,13 @@
 use std::time::Duration;
 
 use chrono::TimeDelta;
-use service::{Rounds, Shutdown, metrics};
+use service::{Rounds, Shutdown};
 use store::{acme, certificates};
 use tokio::time::{Instant, sleep_until};
 
 use super::files;
 use super::settings::{Settings, WildcardMode};
+use crate::metrics;
 use crate::state::JobState;
 
 /// How often it runs.
@@ -92,17 +93,16 @@ impl Upkeep {
 
     fn measure(&self, summaries: &[certificates::StateSummary]) {
         let now = self.state.clock.now();
-        let count = metrics::gauge("job_runner_certificates");
-        let days_left = metrics::gauge("job_runner_certificates_min_left_days");
-        for name in STATES {
-            let summary = summaries.iter().find(|summary| summary.state == name);
-            let labels = [("state", name)];
-            #[expect(clippy::cast_precision_loss, reason = "a count of certificates is exact in a double")]
-            count.set(summary.map_or(0, |summary| summary.count) as f64, &labels);
-            // Not a number while no certificate has the state: the last value would stay otherwise.
-            let end = summary.and_then(|summary| summary.first_end);
-            days_left
-                .set(end.map_or(f64::NAN, |end| (end - now).as_seconds_f64() / SECONDS_PER_DAY), &labels);
-        }
+        let labels = STATES.map(|name| [("state", name)]);
+        let of_state = |name| summaries.iter().find(|summary| summary.state == name);
+        #[expect(clippy::cast_precision_loss, reason = "a count of certificates is exact in a double")]
+        let count = |name| of_state(name).map_or(0, |summary| summary.count) as f64;
+        metrics::CERTIFICATES.set_all(labels.iter().map(|label| (&label[..], count(label[0].1))));
+        let days_left = |name| {
+            let end = of_state(name)?.first_end?;
+            Some((end - now).as_seconds_f64() / SECONDS_PER_DAY)
+        };
+        let days_left = labels.iter().filter_map(|label| Some((&label[..], days_left(label[0].1)?)));
+        metrics::CERTIFICATES_MIN_LEFT_DAYS.set_all(days_left);
     }
 }

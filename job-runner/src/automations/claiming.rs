@@ -7,7 +7,7 @@ use cache::BusEvent;
 use contract::Signal;
 use futures::{FutureExt, StreamExt};
 use queue::InProcessQueue;
-use service::{Rounds, Shutdown, metrics, ticks};
+use service::{Rounds, Shutdown, ticks};
 use store::Conn;
 use store::automations::{ClaimedRun, claim_runs, list_due_accounts, release_runs};
 use tokio::sync::mpsc;
@@ -19,6 +19,7 @@ use super::held_runs::HeldRuns;
 use super::permits::RunPermits;
 use crate::config::Automations;
 use crate::due_ids::{DueIds, DueSignal};
+use crate::metrics;
 use crate::state::JobState;
 
 /// Claims due runs and gives them to the queue.
@@ -121,7 +122,7 @@ impl Claimer {
         self.due.record_claim(asked, runs.iter().map(|run| run.account_id));
         for run in runs.iter().filter(|run| !run.has_begun) {
             let waited = (now - run.due_at).to_std().unwrap_or_default();
-            metrics::histogram("job_runner_automation_run_queue_seconds").record(waited.as_secs_f64(), &[]);
+            metrics::AUTOMATION_RUN_QUEUE_SECONDS.record(waited, &[]);
         }
         self.start(&mut conn, runs).await?;
         Ok(true)

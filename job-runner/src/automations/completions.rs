@@ -7,7 +7,7 @@ use std::time::Duration;
 use contract::Signal;
 use domain::Transient as _;
 use domain::automations::{FailureReaction, failure_reaction};
-use service::{Rounds, metrics};
+use service::Rounds;
 use store::Conn;
 use store::automations::{
     Claim, FailureStreak, HeldClaims, RunEnd, RunResult, StepRow, complete_runs, disable_automation,
@@ -18,6 +18,7 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 use uuid::Uuid;
 
+use crate::metrics;
 use crate::state::JobState;
 
 const MAX_BATCH: usize = 512;
@@ -300,7 +301,7 @@ fn count(result: &RunResult) {
         RunResult::Error { .. } => "error",
         RunResult::Waiting { .. } => "waiting",
     };
-    metrics::counter("job_runner_automation_runs_completed_total").add(1, &[("status", status)]);
+    metrics::AUTOMATION_RUNS_COMPLETED.add(1, &[("status", status)]);
 }
 
 #[expect(clippy::disallowed_methods, reason = "the pause before a retry")]

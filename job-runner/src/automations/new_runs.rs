@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 use chrono::{DateTime, Utc};
 use contract::Signal;
 use domain::plans::Plan;
-use service::metrics;
 use store::Conn;
 use store::automations::{InsertedRun, NewRun, OverLimit, insert_runs};
 use tokio::sync::mpsc;
 use uuid::Uuid;
+
+use crate::metrics;
 
 /// A run to insert, with its account.
 pub(super) struct AccountRun {
@@ -40,7 +41,7 @@ pub(super) async fn insert(
         let skipped = count(InsertedRun::OverLimit);
         if skipped > 0 {
             let labels = [("status", "skipped")];
-            metrics::counter("job_runner_automation_runs_completed_total").add(skipped as u64, &labels);
+            metrics::AUTOMATION_RUNS_COMPLETED.add(skipped as u64, &labels);
         }
     }
     Ok(due)

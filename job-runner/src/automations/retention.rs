@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::automations::retention;
-use service::{Rounds, Shutdown, every, metrics, ticks};
+use service::{Rounds, Shutdown, every, ticks};
 use store::automations::{delete_ended_runs, delete_unused_definitions, list_ended_runs};
 use uuid::Uuid;
 
+use crate::metrics;
 use crate::state::JobState;
 
 /// Runs, each with its steps, or definitions, deleted by one statement.
@@ -62,7 +63,7 @@ async fn delete_runs(
     loop {
         rounds.progress();
         let deleted = delete_ended_runs(&mut conn, account_id, before, BATCH).await?;
-        metrics::counter("job_runner_automation_runs_deleted_total").add(deleted, &[]);
+        metrics::AUTOMATION_RUNS_DELETED.add(deleted, &[]);
         if deleted < BATCH.unsigned_abs() {
             return Ok(());
         }

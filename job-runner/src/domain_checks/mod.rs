@@ -11,11 +11,12 @@ use contract::{Change, Signal};
 use domain::domains::{ErrorCode, Found, compare};
 use futures::stream::FuturesUnordered;
 use futures::{FutureExt, StreamExt};
-use service::{Rounds, Shutdown, every, metrics, ticks};
+use service::{Rounds, Shutdown, every, ticks};
 use store::domains::{CheckContext, LeasedCheck};
 use tokio::sync::Semaphore;
 
 use self::proxies::is_proxied;
+use crate::metrics;
 use crate::state::JobState;
 
 /// Longer than a check may take. It begins with the check: no more checks are claimed than begin at once.
@@ -115,7 +116,7 @@ async fn store_check(
     let changes = store::domains::store_check(&mut tx, &due.domain, found, &context).await?;
     let signals = store::outbox::insert_orders(&mut tx, &[], &changes, None, now).await?;
     store::commit(tx).await?;
-    metrics::counter("job_runner_domain_checks_total").add(1, &[]);
+    metrics::DOMAIN_CHECKS.add(1, &[]);
     publish(state, &signals).await;
     Ok(())
 }

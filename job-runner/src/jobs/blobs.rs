@@ -8,11 +8,12 @@ use std::time::SystemTime;
 
 use blobs::Name;
 use chrono::TimeDelta;
-use service::{Rounds, metrics};
+use service::Rounds;
 use uuid::Uuid;
 
 use super::kept_files;
 use crate::jobs::previews;
+use crate::metrics;
 use crate::periodic::expiry::delete_expired;
 use crate::state::JobState;
 
@@ -29,7 +30,7 @@ pub(crate) async fn delete_unreferenced(state: &JobState, rounds: &Rounds) -> an
     previews::expire_due(state, rounds).await?;
     // Uploaded form files without a submitted form.
     let (ttl, delete) = (state.garbage_collection.unbound_file_ttl, store::form_files::delete_unbound);
-    delete_expired(state, rounds, ttl, BATCH, "job_runner_form_files_expired_total", delete).await?;
+    delete_expired(state, rounds, ttl, BATCH, &metrics::FORM_FILES_EXPIRED, delete).await?;
     let mut failures = Failures::default();
     while failures.count(delete_next_blob(state).await?)? {
         rounds.progress();
@@ -59,7 +60,7 @@ impl Failures {
             DeleteResult::Deleted => Ok(true),
             DeleteResult::NothingDue => Ok(false),
             DeleteResult::Postponed(error) => {
-                metrics::counter("job_runner_blobs_postponed_total").add(1, &[]);
+                metrics::BLOBS_POSTPONED.add(1, &[]);
                 self.0 += 1;
                 anyhow::ensure!(self.0 < MAX_FAILURES, error);
                 tracing::warn!(%error, "deleting bytes failed and is retried later");
@@ -94,7 +95,7 @@ async fn delete_expired_uploads(state: &JobState, rounds: &Rounds) -> anyhow::Re
             }
         }
         store::commit(tx).await?;
-        metrics::counter("job_runner_uploads_expired_total").add(count.unsigned_abs(), &[]);
+        metrics::UPLOADS_EXPIRED.add(count.unsigned_abs(), &[]);
         if count < BATCH {
             return Ok(());
         }
@@ -141,7 +142,7 @@ async fn delete_next_blob(state: &JobState) -> anyhow::Result<DeleteResult> {
     }
     store::blobs::delete_blob(&mut tx, blob.account_id, blob.id).await?;
     store::commit(tx).await?;
-    metrics::counter("job_runner_blobs_deleted_total").add(1, &[]);
+    metrics::BLOBS_DELETED.add(1, &[]);
     Ok(DeleteResult::Deleted)
 }
 
@@ -164,7 +165,7 @@ async fn purge_next_account(state: &JobState, rounds: &Rounds) -> anyhow::Result
     let second_pass_at = (!is_second_pass).then_some(now + state.purge.second_pass_after);
     store::blobs::finish_purge(&mut tx, account_id, now, second_pass_at).await?;
     store::commit(tx).await?;
-    metrics::counter("job_runner_blobs_deleted_total").add(deleted, &[]);
+    metrics::BLOBS_DELETED.add(deleted, &[]);
     Ok(DeleteResult::Deleted)
 }
 
@@ -172,6 +173,6 @@ async fn purge_next_account(state: &JobState, rounds: &Rounds) -> anyhow::Result
 pub(crate) async fn delete_orphans(state: &JobState) -> anyhow::Result<()> {
     let before = state.clock.now() - TimeDelta::from_std(state.garbage_collection.orphan_min_age)?;
     let deleted = state.blobs.delete_orphans(SystemTime::from(before)).await?;
-    metrics::counter("job_runner_blobs_orphaned_total").add(deleted, &[]);
+    metrics::BLOBS_ORPHANED.add(deleted, &[]);
     Ok(())
 }

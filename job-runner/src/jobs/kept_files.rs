@@ -2,10 +2,11 @@
 //! no more from that moment on; answers that it has cached may show them for a minute.
 
 use chrono::TimeDelta;
-use service::{Rounds, metrics};
+use service::Rounds;
 use store::deploys::kept_files::{self, Filter};
 use uuid::Uuid;
 
+use crate::metrics;
 use crate::state::JobState;
 
 /// Accounts listed by one statement.
@@ -39,6 +40,6 @@ async fn delete_of_account(state: &JobState, account_id: Uuid) -> anyhow::Result
     store::usage::release_bytes(&mut tx, account_id, deleted.bytes).await?;
     store::blobs::release_blobs(&mut tx, account_id, &deleted.blobs, now + CACHED_FOR).await?;
     store::commit(tx).await?;
-    metrics::counter("job_runner_kept_files_deleted_total").add(deleted.blobs.len() as u64, &[]);
+    metrics::KEPT_FILES_DELETED.add(deleted.blobs.len() as u64, &[]);
     Ok(())
 }

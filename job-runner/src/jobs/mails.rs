@@ -8,13 +8,13 @@ use std::time::Duration;
 use contract::Job;
 use domain::retries;
 use queue::Task;
-use service::metrics;
 use store::Conn;
 use store::mails::{self, Kind};
 use uuid::Uuid;
 
 use super::{automations, certificates, domains, help, notifications, recipients, webhooks};
 use crate::mail::{Email, Mailer};
+use crate::metrics;
 use crate::state::JobState;
 
 /// Time that a lease has beyond the timeout of an attempt, to store the result.
@@ -66,7 +66,7 @@ pub(crate) async fn send(state: &JobState, kind: Kind, about: Uuid) -> anyhow::R
         Err(error) => Err(error),
     };
     let result = *sent.as_ref().unwrap_or(&"failed");
-    metrics::counter("job_runner_mails_sent_total").add(1, &[("kind", kind.as_str()), ("result", result)]);
+    metrics::MAILS_SENT.add(1, &[("kind", kind.as_str()), ("result", result)]);
     let due_at = sent.err().and_then(|error| {
         let next = usize::try_from(leased.attempt).unwrap_or(usize::MAX);
         let pause = retries::delay_before(&mailer.retry_schedule, next, state.rng.fraction(), None);

@@ -2,10 +2,11 @@
 
 use contract::{Change, Signal};
 use domain::Transient;
-use service::{Rounds, metrics};
+use service::Rounds;
 use store::deploys::kept_files::Filter;
 use uuid::Uuid;
 
+use crate::metrics;
 use crate::state::JobState;
 
 /// Previews listed by one query.
@@ -46,7 +47,7 @@ async fn expire(state: &JobState, account_id: Uuid, deploy_id: Uuid) -> Result<b
     if changes.is_empty() {
         return Ok(false);
     }
-    metrics::counter("job_runner_previews_expired_total").add(1, &[]);
+    metrics::PREVIEWS_EXPIRED.add(1, &[]);
     // The relay notifies the edges. If this signal is lost, the relay polls anyway.
     if let Err(error) = state.bus.publish(&Signal::OutboxFilled).await {
         tracing::debug!(%error, "publishing a signal failed; the relay's next poll finds the ended preview");

@@ -7,11 +7,12 @@
 
 use contract::Job;
 use queue::Task;
-use service::{Rounds, metrics};
+use service::Rounds;
 use store::purges::{self, EventPurge};
 use store::{mails, recipients, submissions, webhooks};
 use uuid::Uuid;
 
+use crate::metrics;
 use crate::state::JobState;
 
 /// Trials listed by one query.
@@ -60,7 +61,7 @@ async fn delete_trial(state: &JobState, account_id: Uuid, rounds: &Rounds) -> an
         purges::rest_names(&mut tx, account_id, now, now + state.purge.name_retention).await?;
         purges::delete_account(&mut tx, account_id, now).await?;
         store::commit(tx).await?;
-        metrics::counter("job_runner_trials_purged_total").add(1, &[]);
+        metrics::TRIALS_PURGED.add(1, &[]);
         tracing::info!(account.id = %account_id, "deleted an unclaimed trial");
         return Ok(true);
     }
@@ -96,7 +97,7 @@ pub(crate) async fn delete_events(state: &JobState) -> anyhow::Result<()> {
         let mut tx = store::begin(&state.maintenance_db).await?;
         purges::finish_event_purges(&mut tx, &due, now, now + state.purge.second_pass_after).await?;
         store::commit(tx).await?;
-        metrics::counter("job_runner_events_purged_total").add(due.len() as u64, &[]);
+        metrics::EVENTS_PURGED.add(due.len() as u64, &[]);
     }
 }
 
@@ -107,7 +108,7 @@ pub(crate) async fn delete_expired_submissions(state: &JobState, rounds: &Rounds
     loop {
         rounds.progress();
         let deleted = submissions::delete_old_spam(&mut conn, before, ROWS).await?;
-        metrics::counter("job_runner_spam_purged_total").add(deleted.unsigned_abs(), &[]);
+        metrics::SPAM_PURGED.add(deleted.unsigned_abs(), &[]);
         if deleted < ROWS {
             break;
         }

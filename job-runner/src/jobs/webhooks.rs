@@ -11,10 +11,10 @@ mod webhook_health;
 
 use std::time::{Duration, Instant};
 
-use service::metrics;
 use store::deliveries::Attempt;
 use tokio::time::timeout;
 
+use crate::metrics;
 use crate::state::JobState;
 pub(crate) use outcome::AttemptResult;
 use outcome::{INTERRUPTED, OWN_ADDRESS, UNWRITABLE};
@@ -25,7 +25,7 @@ pub(crate) async fn deliver(state: &JobState, attempt: &Attempt) -> AttemptResul
     let attempted = send(state, attempt).await;
     let outcome = &attempted.outcome;
     let result = outcome.error_class.unwrap_or("delivered");
-    metrics::counter("job_runner_deliveries_attempted_total").add(1, &[("result", result)]);
+    metrics::DELIVERIES_ATTEMPTED.add(1, &[("result", result)]);
     tracing::debug!(delivery.id = %attempt.delivery_id, attempt = attempt.attempt, result, status = outcome.status_code, "attempted");
     if let Some(chat_id) = &attempted.moved_to
         && let Err(error) = webhook_health::update_chat(state, attempt, chat_id).await

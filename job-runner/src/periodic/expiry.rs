@@ -4,10 +4,12 @@
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use service::{Rounds, Shutdown, every, metrics, ticks};
+use service::metrics::Counter;
+use service::{Rounds, Shutdown, every, ticks};
 use store::Conn;
 
 use crate::config::Cleanup;
+use crate::metrics;
 use crate::state::JobState;
 
 /// Archives deleted by one statement; each holds up to 500 entries.
@@ -21,7 +23,7 @@ pub(crate) async fn archives(
     rounds: Rounds,
     shutdown: Shutdown,
 ) -> anyhow::Result<()> {
-    let (counter, delete) = ("job_runner_archives_deleted_total", store::archives::delete_expired);
+    let (counter, delete) = (&metrics::ARCHIVES_DELETED, store::archives::delete_expired);
     every(&rounds, ticks(config.cleanup_interval), &shutdown, || {
         delete_expired(&state, &rounds, config.retention, ARCHIVES, counter, delete)
     })
@@ -34,8 +36,7 @@ pub(crate) async fn idempotency(
     rounds: Rounds,
     shutdown: Shutdown,
 ) -> anyhow::Result<()> {
-    let (counter, delete) =
-        ("job_runner_idempotency_records_deleted_total", store::idempotency::delete_expired);
+    let (counter, delete) = (&metrics::IDEMPOTENCY_RECORDS_DELETED, store::idempotency::delete_expired);
     every(&rounds, ticks(config.cleanup_interval), &shutdown, || {
         delete_expired(&state, &rounds, config.retention, RESPONSES, counter, delete)
     })
@@ -48,7 +49,7 @@ pub(crate) async fn delete_expired(
     rounds: &Rounds,
     retention: Duration,
     limit: i64,
-    counter: &'static str,
+    counter: &Counter,
     delete: impl AsyncFn(&mut Conn, DateTime<Utc>, i64) -> Result<u64, store::Error>,
 ) -> Result<(), store::Error> {
     let before = state.clock.now() - retention;
@@ -56,7 +57,7 @@ pub(crate) async fn delete_expired(
     loop {
         rounds.progress();
         let deleted = delete(&mut conn, before, limit).await?;
-        metrics::counter(counter).add(deleted, &[]);
+        counter.add(deleted, &[]);
         if deleted < limit.unsigned_abs() {
             return Ok(());
         }

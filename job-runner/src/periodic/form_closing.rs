@@ -2,12 +2,13 @@
 //! while no job-runner ran is handled later, and of several job-runners only one handles each form.
 
 use domain::Transient;
-use service::{Rounds, Shutdown, every, metrics, ticks};
+use service::{Rounds, Shutdown, every, ticks};
 use store::forms::{close_form, list_closing};
 use store::submissions::WriteContext;
 use uuid::Uuid;
 
 use crate::config::Polling;
+use crate::metrics;
 use crate::state::JobState;
 
 /// Forms listed by one query.
@@ -52,7 +53,7 @@ async fn close(state: &JobState, account_id: Uuid, id: Uuid) -> Result<bool, sto
     let closed = close_form(&mut tx, account_id, id, &writer).await?;
     store::commit(tx).await?;
     let Some((reason, signal)) = closed else { return Ok(false) };
-    metrics::counter("job_runner_forms_closed_total").add(1, &[("reason", reason.as_str())]);
+    metrics::FORMS_CLOSED.add(1, &[("reason", reason.as_str())]);
     if let Some(signal) = signal
         && let Err(error) = state.bus.publish(&signal).await
     {

@@ -3,5 +3,6 @@
 pub(crate) mod expiry;
 pub(crate) mod form_closing;
 pub(crate) mod publishing;
+pub(crate) mod queue_backlog;
 pub(crate) mod retention;
 pub(crate) mod sweep;

@@ -7,10 +7,11 @@
 use std::time::Duration;
 
 use contract::Signal;
-use service::{Rounds, Shutdown, metrics};
+use service::{Rounds, Shutdown};
 use store::pages::{find_next_due, publish_due};
 
 use crate::config::Polling;
+use crate::metrics;
 use crate::state::JobState;
 
 /// Pages published by one transaction.
@@ -56,7 +57,7 @@ async fn publish(state: &JobState, rounds: &Rounds) -> anyhow::Result<Option<Dur
             return Ok(next.map(until));
         }
         store::commit(tx).await?;
-        metrics::counter("job_runner_pages_published_total").add(published as u64, &[]);
+        metrics::PAGES_PUBLISHED.add(published as u64, &[]);
         // The relay notifies the edges. If this signal is lost, the relay polls anyway.
         if let Err(error) = state.bus.publish(&Signal::OutboxFilled).await {
             tracing::debug!(%error, "publishing a signal failed; the relay's next poll finds the published pages");

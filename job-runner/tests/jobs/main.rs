@@ -15,5 +15,6 @@ mod outbox;
 mod postgres_clock;
 mod publishing;
 mod purges;
+mod queue_backlog;
 mod schema;
 mod webhooks;

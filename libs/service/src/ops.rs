@@ -33,6 +33,7 @@ async fn ready(State(readiness): State<Readiness>) -> Response {
     (status, [(header::CONTENT_TYPE, "application/json")], body).into_response()
 }
 
-async fn metrics_text() -> Response {
+async fn metrics_text(State(readiness): State<Readiness>) -> Response {
+    readiness.report().record();
     ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], metrics::render()).into_response()
 }

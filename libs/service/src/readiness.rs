@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use serde::Serialize;
 
 use crate::Shutdown;
+use crate::metrics::Gauge;
 
 /// The named checks behind `/readyz`. Clones share them.
 #[derive(Clone, Debug)]
@@ -32,6 +33,22 @@ pub struct Report {
     pub ready: bool,
     shutting_down: bool,
     checks: BTreeMap<&'static str, State>,
+}
+
+static READY: Gauge = Gauge::new("webruntime_ready", "1 if the service may receive traffic, else 0.");
+static SHUTTING_DOWN: Gauge =
+    Gauge::new("webruntime_shutting_down", "1 while the service completes its last requests, else 0.");
+static CHECK_PASSED: Gauge =
+    Gauge::new("webruntime_check_passed", "1 if the last check passed, else 0, by check.");
+
+impl Report {
+    /// Sets the gauges of readiness to this report.
+    pub(crate) fn record(&self) {
+        READY.set(f64::from(u8::from(self.ready)), &[]);
+        SHUTTING_DOWN.set(f64::from(u8::from(self.shutting_down)), &[]);
+        let checks: Vec<_> = self.checks.iter().map(|(name, state)| ([("check", *name)], state.ok)).collect();
+        CHECK_PASSED.set_all(checks.iter().map(|(label, ok)| (&label[..], f64::from(u8::from(*ok)))));
+    }
 }
 
 impl Readiness {

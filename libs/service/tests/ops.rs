@@ -7,7 +7,8 @@ use std::time::Duration;
 use axum::Router;
 use axum::extract::ConnectInfo;
 use axum::routing::get;
-use service::{Lifecycle, Listeners, Readiness, Shutdown, metrics};
+use service::metrics::{self, Counter, Gauge, Histogram};
+use service::{Lifecycle, Listeners, Readiness, Shutdown};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
@@ -60,14 +61,18 @@ async fn readiness_follows_its_checks_and_is_false_while_draining() {
 
 #[tokio::test]
 async fn metrics_have_their_exact_names_and_include_the_process() {
-    metrics::counter("test_event_dropped_total").add(2, &[("reason", "bot")]);
-    metrics::counter("test_event_dropped_total").add(1, &[("reason", "bot")]);
-    metrics::histogram("test_attempt_duration_ms").record_elapsed(Duration::from_millis(7), &[]);
-    metrics::gauge("test_queue_depth").set(4.0, &[]);
+    static DROPPED: Counter =
+        Counter::new("test_event_dropped_total", "Dropped.", &[("reason", || vec!["bot"])]);
+    static ATTEMPT: Histogram = Histogram::new("test_attempt_seconds", "Attempts.");
+    static DEPTH: Gauge = Gauge::new("test_queue_depth", "Depth.");
+    DROPPED.add(2, &[("reason", "bot")]);
+    DROPPED.add(1, &[("reason", "bot")]);
+    ATTEMPT.record(Duration::from_micros(20), &[]);
+    DEPTH.set(4.0, &[]);
     let text = metrics::render();
     assert!(text.contains("test_event_dropped_total{reason=\"bot\"} 3"), "{text}");
     assert!(!text.contains("_total_total"), "{text}");
-    assert!(text.contains("test_attempt_duration_ms_bucket{le=\"10\"} 1"), "{text}");
+    assert!(text.contains("test_attempt_seconds_bucket{le=\"0.000025\"} 1"), "{text}");
     assert!(text.contains("test_queue_depth 4"), "{text}");
     assert!(text.contains("process_resident_memory_bytes"), "{text}");
 }

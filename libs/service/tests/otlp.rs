@@ -12,7 +12,10 @@ use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use opentelemetry_proto::tonic::trace::v1::Span;
 use prost::Message as _;
 use service::config::{self, Sources};
-use service::{Listeners, Shutdown, metrics, telemetry};
+use service::metrics::Counter;
+use service::{Listeners, Shutdown, telemetry};
+
+static ACCEPTED: Counter = Counter::new("test_submission_accepted_total", "Accepted.", &[]);
 use tokio::sync::mpsc;
 
 #[derive(Debug, serde::Deserialize)]
@@ -61,7 +64,7 @@ async fn one_trace_spans_both_services_and_reaches_the_collector() {
 
     // The first service propagates its context by header.
     let sent = tracing::info_span!("submit").in_scope(|| {
-        metrics::counter("test_submission_accepted_total").add(1, &[]);
+        ACCEPTED.add(1, &[]);
         tracing::info!("accepted");
         telemetry::inject(&mut headers);
         telemetry::traceparent().unwrap()

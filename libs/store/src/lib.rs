@@ -21,6 +21,8 @@ mod listed;
 mod mail;
 pub mod operator_actions;
 pub mod outbox;
+pub mod overview;
+pub mod queue_backlog;
 pub mod read_pool;
 pub mod resealing;
 pub mod submissions;
@@ -39,9 +41,9 @@ pub use content::{archives, entries, folders, pages, resources, sitemaps, versio
 pub use db::{
     CancelSafeConn, Config, Conn, Db, Migration, MigrationLock, MigrationState, PooledConn, SCHEMA_RELEASE,
     SchemaMismatch, SchemaRelease, ServerStatus, Tx, TxOn, acquire, acquire_cancel_safe, acquire_detached,
-    begin, begin_with_timeout, commit, connect, connect_generic_plans, connect_with_lock_timeout,
-    execute_raw, find_schema_mismatch, list_migrations, list_schema_releases, migrate, ping, read_clock,
-    read_server_status, rollback, try_connect, try_lock_migrations,
+    begin, begin_snapshot, begin_with_timeout, commit, connect, connect_generic_plans,
+    connect_with_lock_timeout, execute_raw, find_schema_mismatch, list_migrations, list_schema_releases,
+    migrate, ping, read_clock, read_server_status, rollback, try_connect, try_lock_migrations,
 };
 pub use error::Error;
 pub use hosting::{

@@ -1,12 +1,18 @@
 //! Completes the API document: names of path parameters, which handlers don't know, and queries without nulls.
 
-use aide::generate::GenContext;
+mod schemas;
+
+use aide::generate::{GenContext, in_context};
 use aide::openapi::{
-    OpenApi, Operation, Parameter, ParameterData, ParameterSchemaOrContent, PathStyle, ReferenceOr,
-    SchemaObject,
+    MediaType, OpenApi, Operation, Parameter, ParameterData, ParameterSchemaOrContent, PathStyle,
+    ReferenceOr, SchemaObject, StatusCode,
 };
+use aide::operation::{OperationInput, OperationOutput};
 use schemars::{JsonSchema, Schema};
 use serde_json::Value;
+
+/// Extension with the name of the service that serves an operation outside the registry.
+pub(crate) const SERVED_BY: &str = "x-served-by";
 
 /// Adds the path's parameters to an operation: one, or one for each element of a tuple. Only the path has their
 /// names; [`finish`] fills them in.
@@ -72,8 +78,7 @@ const COMMON_PROPERTIES: [(&str, &str); 5] = [
     ("subdomainId", "The subdomain the resource belongs to."),
 ];
 
-/// Names the path parameters and removes `default: null`: where null removes a value, an absent member leaves it
-/// unchanged.
+/// Names the path parameters, describes common properties, and rewrites all schemas for generators of clients.
 pub(crate) fn finish(document: &mut OpenApi) {
     let paths = document.paths.iter_mut().flat_map(|paths| &mut paths.paths);
     for (path, item) in paths {
@@ -82,23 +87,71 @@ pub(crate) fn finish(document: &mut OpenApi) {
         let operations = [&mut item.get, &mut item.put, &mut item.post, &mut item.patch, &mut item.delete];
         for operation in operations.into_iter().flatten() {
             name_path_parameters(operation, &names);
+            simplify_operation(operation);
         }
     }
     let schemas = document.components.iter_mut().flat_map(|components| components.schemas.values_mut());
     for schema in schemas {
-        let members = schema.json_schema.as_object_mut().and_then(|schema| schema.get_mut("properties"));
-        if let Some(Value::Object(members)) = members {
-            for (name, member) in members.iter_mut() {
-                let Some(member) = member.as_object_mut() else { continue };
-                if let Some((_, description)) = COMMON_PROPERTIES.iter().find(|(common, _)| common == name) {
-                    member.entry("description").or_insert_with(|| (*description).into());
-                }
-                if member.get("default").is_some_and(Value::is_null) {
-                    member.shift_remove("default");
-                }
-            }
+        describe_common_properties(&mut schema.json_schema);
+        simplify(&mut schema.json_schema);
+    }
+}
+
+fn describe_common_properties(schema: &mut Schema) {
+    let members = schema.as_object_mut().and_then(|schema| schema.get_mut("properties"));
+    let Some(Value::Object(members)) = members else { return };
+    for (name, member) in members.iter_mut() {
+        let Some(member) = member.as_object_mut() else { continue };
+        if let Some((_, description)) = COMMON_PROPERTIES.iter().find(|(common, _)| common == name) {
+            member.entry("description").or_insert_with(|| (*description).into());
         }
     }
+}
+
+fn simplify(schema: &mut Schema) {
+    let mut value = std::mem::take(schema).to_value();
+    schemas::simplify(&mut value);
+    if let Ok(simplified) = Schema::try_from(value) {
+        *schema = simplified;
+    }
+}
+
+/// Simplifies the schemas of an operation that are not among the components.
+fn simplify_operation(operation: &mut Operation) {
+    for parameter in operation.parameters.iter_mut().filter_map(ReferenceOr::as_item_mut) {
+        let data = parameter.parameter_data_mut();
+        if let ParameterSchemaOrContent::Schema(schema) = &mut data.format {
+            simplify(&mut schema.json_schema);
+            let description = schema.json_schema.get("description").and_then(Value::as_str);
+            data.description = description.map(str::to_owned).or(data.description.take());
+        }
+    }
+    let request = operation.request_body.iter_mut().filter_map(ReferenceOr::as_item_mut);
+    let request = request.flat_map(|body| body.content.values_mut());
+    let responses = operation.responses.iter_mut().flat_map(|responses| {
+        responses.responses.values_mut().chain(&mut responses.default).filter_map(ReferenceOr::as_item_mut)
+    });
+    let responses = responses.flat_map(|response| response.content.values_mut());
+    for schema in request.chain(responses).filter_map(|MediaType { schema, .. }| schema.as_mut()) {
+        simplify(&mut schema.json_schema);
+    }
+}
+
+/// Describes an operation by the types of its input and output.
+pub(crate) fn operation_of<I: OperationInput, O: OperationOutput>() -> Operation {
+    let mut operation = Operation::default();
+    in_context(|ctx| {
+        I::operation_input(ctx, &mut operation);
+        for (status, response) in O::inferred_responses(ctx, &mut operation) {
+            let responses = operation.responses.get_or_insert_default();
+            let response = ReferenceOr::Item(response);
+            match status {
+                Some(status) => drop(responses.responses.insert(StatusCode::Code(status), response)),
+                None => responses.default = Some(response),
+            }
+        }
+    });
+    operation
 }
 
 fn name_path_parameters(operation: &mut Operation, names: &[&str]) {

@@ -10,6 +10,7 @@ mod extract;
 mod frame;
 mod idempotency;
 mod listing;
+mod meta;
 mod nul_characters;
 mod precondition;
 mod problem;
@@ -25,12 +26,12 @@ pub use extract::{
 pub use frame::{
     CompletedRequest, Frame, MetaSlot, RequestId, frame, incoming_request_id, is_valid_request_id,
 };
+pub use idempotency::IdempotencyKey;
 pub use listing::{ListResponse, PageInfo, PaginationQuery, Sort};
+pub use meta::{Meta, Usage, UsageCounter};
 pub use nul_characters::field_error_of as nul_error;
 pub use precondition::{IfMatch, etag};
 pub use problem::{Challenge, Code, Problem};
-pub use registry::{Endpoint, MAX_BODY_BYTES, Resource, Uncompressed, document_of, endpoints_of};
-pub use reply::{
-    Created, CreatedOrChanged, Deletion, DoneOrAccepted, Envelope, Meta, NextStep, Reply, Usage, UsageCounter,
-};
+pub use registry::{Elsewhere, Endpoint, MAX_BODY_BYTES, Resource, Uncompressed, document_of, endpoints_of};
+pub use reply::{Created, CreatedOrChanged, Deletion, DoneOrAccepted, Envelope, NextStep, Reply};
 pub use with_headers::WithHeaders;

@@ -287,7 +287,8 @@ impl Problem {
     }
 }
 
-/// Documents the body of a problem; [`Problem::render`] writes it.
+/// An error, as RFC 9457 describes it. Programs read `code`, people `detail` and `hint`.
+// `Problem::render` writes it.
 #[derive(JsonSchema)]
 #[schemars(rename = "Problem", rename_all = "camelCase")]
 #[expect(dead_code, reason = "only described")]
@@ -324,6 +325,11 @@ struct ProblemBody {
     used: Option<i64>,
     /// URL of the page on larger plans.
     upgrade_url: Option<String>,
+    /// The run of the automation that failed to answer.
+    run_id: Option<String>,
+    /// Plan and usage; absent if the call is not authenticated.
+    #[serde(rename = "_meta")]
+    meta: Option<crate::Meta>,
 }
 
 #[cfg(test)]

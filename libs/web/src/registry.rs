@@ -1,8 +1,10 @@
 //! The registry: one line per endpoint, from which the router and the API document are built.
 
 use aide::axum::ApiRouter;
-use aide::axum::routing::{ApiMethodRouter, delete_with, get_with, patch_with, post_with, put_with};
-use aide::openapi::{OpenApi, Operation, ReferenceOr, SecurityScheme};
+use aide::axum::routing::{
+    ApiMethodDocs, ApiMethodRouter, delete_with, get_with, patch_with, post_with, put_with,
+};
+use aide::openapi::{OpenApi, Operation, ReferenceOr, SecurityScheme, Server};
 use aide::operation::{OperationHandler, OperationInput, OperationOutput};
 use aide::transform::TransformOperation;
 use axum::Router;
@@ -10,7 +12,9 @@ use axum::handler::Handler;
 use axum::middleware::map_response;
 use axum::response::Response;
 use http::{HeaderValue, header};
+use serde_json::Value;
 
+use crate::document::SERVED_BY;
 use crate::{document, idempotency};
 
 /// Maximum size of a request body where an endpoint has no limit of its own.
@@ -35,6 +39,20 @@ type Route = (&'static str, String);
 
 /// Extension that marks operations beyond the specification.
 const EXTENSION: &str = "x-extension";
+
+/// An endpoint that the registry documents and does not route.
+#[derive(Debug, Clone, Copy)]
+pub struct Elsewhere {
+    /// The service that serves it.
+    pub served_by: &'static str,
+    /// Method in lower case.
+    pub method: &'static str,
+    pub path: &'static str,
+    /// The part of the operation id after the noun.
+    pub name: &'static str,
+    pub summary: &'static str,
+    pub description: &'static str,
+}
 
 macro_rules! method {
     ($name:ident, $with:ident) => {
@@ -104,6 +122,21 @@ impl<S: Clone + Send + Sync + 'static> Resource<S> {
         self
     }
 
+    /// Documents an endpoint that is served elsewhere, by the types of its input and output.
+    #[must_use]
+    pub fn elsewhere<I: OperationInput, O: OperationOutput>(mut self, endpoint: Elsewhere) -> Self {
+        let Elsewhere { served_by, method, path, name, summary, description } = endpoint;
+        let mut operation = document::operation_of::<I, O>();
+        operation.operation_id = Some(format!("{}.{name}", self.noun));
+        operation.tags.push(self.noun.to_owned());
+        operation.summary = Some(summary.to_owned());
+        operation.description = Some(description.to_owned());
+        operation.extensions.insert(SERVED_BY.to_owned(), served_by.into());
+        self.routes.push((method, path.to_owned()));
+        self.router = self.router.api_route_docs(path, ApiMethodDocs::new(method, operation));
+        self
+    }
+
     fn route(mut self, method: &'static str, path: &str, handler: ApiMethodRouter<S>) -> Self {
         self.routes.push((method, path.to_owned()));
         self.router = self.router.api_route(path, handler);
@@ -144,7 +177,9 @@ pub fn document_of<S: Clone + Send + Sync + 'static>(
     resources: Vec<Resource<S>>,
 ) -> (Router<S>, OpenApi) {
     aide::generate::on_error(|error| tracing::debug!(%error, "a part of the API could not be documented"));
-    let mut document = OpenApi::default();
+    // Relative to the document's own address, until the service that serves it says more.
+    let server = Server { url: "/".to_owned(), ..Server::default() };
+    let mut document = OpenApi { servers: vec![server], ..OpenApi::default() };
     let deprecated: Vec<Route> = resources.iter().flat_map(|resource| resource.deprecated.clone()).collect();
     let extensions: Vec<Route> = resources.iter().flat_map(|resource| resource.extensions.clone()).collect();
     let all = resources.into_iter().fold(ApiRouter::new(), |all, resource| all.merge(resource.router));
@@ -203,6 +238,8 @@ pub struct Endpoint {
     pub scopes: Option<Vec<String>>,
     /// Whether it is an extension of the specification.
     pub is_extension: bool,
+    /// The service that serves it outside the registry; `None` if the registry routes it.
+    pub served_by: Option<String>,
 }
 
 /// Returns every endpoint of a document, in its order.
@@ -217,7 +254,13 @@ pub fn endpoints_of(document: &OpenApi) -> Vec<Endpoint> {
             summary: operation.summary.clone().unwrap_or_default(),
             tag: operation.tags.first().cloned().unwrap_or_default(),
             is_extension: operation.extensions.contains_key(EXTENSION),
-            scopes: operation.security.first().map(|rule| rule.values().flatten().cloned().collect()),
+            served_by: operation.extensions.get(SERVED_BY).and_then(Value::as_str).map(str::to_owned),
+            // An empty rule allows calls without a key.
+            scopes: operation
+                .security
+                .first()
+                .filter(|rule| !rule.is_empty())
+                .map(|rule| rule.values().flatten().cloned().collect()),
         };
         item.iter().map(one).collect()
     };

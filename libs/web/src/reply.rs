@@ -13,52 +13,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::{ListResponse, PageInfo};
-
-/// Plan and usage, on every authenticated response. Usage may be one second old.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct Meta {
-    /// `free`, `pro` or `scale`.
-    pub plan: &'static str,
-    /// Whether a signed-in user has claimed the account.
-    pub claimed: bool,
-    /// Usage of the plan's limits.
-    pub usage: Usage,
-    /// Features that the plan does not include.
-    pub restrictions: &'static [&'static str],
-    /// Request id, also in the `X-Request-Id` header.
-    pub request_id: String,
-}
-
-/// Usage of the plan's limits.
-#[derive(Debug, Clone, Serialize, JsonSchema)]
-#[serde(rename_all = "camelCase")]
-pub struct Usage {
-    /// Forms, pages, analytics sites and automations together.
-    pub projects: UsageCounter,
-    /// Number of webhooks.
-    pub webhooks: UsageCounter,
-    /// Number of custom domains.
-    pub domains: UsageCounter,
-    /// Number of subdomains.
-    pub subdomains: UsageCounter,
-    /// Stored bytes.
-    pub storage_bytes: UsageCounter,
-    /// Analytics events of this calendar month (UTC).
-    pub events: UsageCounter,
-    /// Automation runs of this calendar month (UTC).
-    pub automation_runs: UsageCounter,
-}
-
-/// A counter and its limit.
-#[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
-pub struct UsageCounter {
-    /// Current usage.
-    pub used: i64,
-    /// Limit of the plan; -1 for unlimited.
-    pub limit: i64,
-}
+use crate::{ListResponse, Meta, PageInfo};
 
 /// A suggested next call, with its parameters.
 #[derive(Debug, Clone, Serialize, JsonSchema)]
@@ -74,7 +29,8 @@ pub struct NextStep {
 }
 
 impl NextStep {
-    fn new(intent: &str, tool: &str, params: Value, hint: &str) -> Self {
+    /// Creates a suggestion.
+    pub fn new(intent: &str, tool: &str, params: Value, hint: &str) -> Self {
         Self { intent: intent.to_owned(), tool: tool.to_owned(), params, hint: hint.to_owned() }
     }
 }
@@ -155,6 +111,13 @@ impl<T> Reply<T> {
         self.body.next.push(NextStep::new(intent, tool, params, hint));
         self
     }
+
+    /// Adds suggested next calls.
+    #[must_use]
+    pub fn with_next(mut self, steps: Vec<NextStep>) -> Self {
+        self.body.next.extend(steps);
+        self
+    }
 }
 
 impl<T> Reply<T> {
@@ -180,6 +143,13 @@ impl<T> Created<T> {
     #[must_use]
     pub fn next(mut self, intent: &str, tool: &str, params: Value, hint: &str) -> Self {
         self.0.next.push(NextStep::new(intent, tool, params, hint));
+        self
+    }
+
+    /// Adds suggested next calls.
+    #[must_use]
+    pub fn with_next(mut self, steps: Vec<NextStep>) -> Self {
+        self.0.next.extend(steps);
         self
     }
 }
@@ -263,7 +233,14 @@ fn describe<T: JsonSchema>(
 ) -> Vec<(Option<u16>, ResponseDoc)> {
     #[expect(clippy::disallowed_types, reason = "only its description is used")]
     let doc = axum::Json::<ResponseSchema<T>>::operation_response(ctx, of);
-    doc.into_iter().map(|doc| (Some(status), doc)).collect()
+    let description = match status {
+        201 => "Created.",
+        202 => "Accepted; the work goes on.",
+        _ => "Done.",
+    };
+    doc.into_iter()
+        .map(|doc| (Some(status), ResponseDoc { description: description.to_owned(), ..doc }))
+        .collect()
 }
 
 impl<T: JsonSchema> OperationOutput for Reply<T> {

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use domain::months::month_of;
-use service::{Clock, metrics};
+use service::Clock;
 use store::Db;
 use store::read_pool::ReadPool;
 use tokio::sync::mpsc;
@@ -13,6 +13,7 @@ use uuid::Uuid;
 
 use super::accounts::{Account, Accounts};
 use super::allowance::Settlement;
+use crate::metrics;
 
 /// Accounts are checked this often within `idle_timeout`, …
 const CHECKS_PER_IDLE_TIMEOUT: u32 = 4;
@@ -94,7 +95,7 @@ impl Ledger {
                 "unanswered"
             }
         };
-        metrics::counter("collector_quota_blocks_leased_total").add(1, &[("result", result)]);
+        metrics::QUOTA_BLOCKS_LEASED.add(1, &[("result", result)]);
         account.leased.notify_waiters();
     }
 
@@ -138,7 +139,7 @@ impl Ledger {
             let settled = if count > 0 {
                 store::monthly_usage::return_unused_events(&mut conn, account_id, month, count).await
             } else {
-                metrics::counter("collector_events_charged_total").add(count.unsigned_abs(), &[]);
+                metrics::EVENTS_CHARGED.add(count.unsigned_abs(), &[]);
                 store::monthly_usage::charge_events(&mut conn, account_id, month, -count).await
             };
             if let Err(error) = settled {

@@ -1,36 +1,35 @@
 //! Analytics: sites with counted visits, and queries over their events.
 
 mod funnel;
+pub(super) mod insert;
 mod metrics;
 mod retention;
 mod sessions;
 mod update;
-mod views;
+pub(super) mod views;
 
 use axum::extract::State;
-use contract::Change;
-use domain::analytics::Metric;
 use domain::scopes::Resource;
 use domain::sites;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
-use store::sites::NewSite;
 use store::usage::{self, Counter};
 use uuid::Uuid;
-use web::{Code, Created, Json, PageInfo, Path, Problem, Query, Reply, Sort};
+use web::{Created, Json, PageInfo, Path, Problem, Query, Reply, Sort};
 
 use self::funnel::funnel;
+use self::insert::{AnalyticsSiteInput, check_subdomain};
 use self::metrics::query;
 use self::retention::retention;
 use self::sessions::{realtime, sessions};
 use self::update::{delete, update};
 use self::views::{
-    AnalyticsSiteCountsView, AnalyticsSiteDetailView, AnalyticsSiteView, find, find_detail, script_tag,
+    AnalyticsSiteCountsView, AnalyticsSiteDetailView, AnalyticsSiteView, find_detail, script_tag,
     with_event_counts,
 };
 use crate::App;
 use crate::call::{Call, scope};
+use crate::next_steps::After;
 
 pub(super) fn resource() -> web::Resource<App> {
     web::Resource::new("analytics")
@@ -101,35 +100,24 @@ async fn create(
     let mut tx = store::begin(&app.db).await?;
     let folder_id = call.new_resource_folder(&mut tx, Resource::Analytics, request.folder_id).await?;
     if let Some(id) = request.subdomain_id {
-        call.check_id(&mut tx, Resource::Subdomains, id).await?;
-        // The site counts every page of the subdomain, so a key restricted to some pages would see visits of the
-        // others.
-        call.check_whole_account(Resource::Subdomains)?;
-        call.check_new(Resource::Pages)?;
+        check_subdomain(&call, &mut tx, id).await?;
     }
-    let new = NewSite {
-        id: app.rng.uuid_v7(call.now),
-        site_token: sites::token(&app.rng.bytes()),
-        name: request.name.trim().to_owned(),
-        domain: request.domain.as_deref().map(sites::normal_domain),
-        subdomain_id: request.subdomain_id,
-        folder_id,
-        hash_routing: request.hash_routing,
-        created_at: call.now,
-    };
     if !usage::reserve(&mut tx, call.account_id, Counter::Projects, limit).await? {
         return Err(call.count_exceeded(&mut tx, Counter::Projects).await);
     }
-    if !store::sites::insert_site(&mut tx, call.account_id, &new).await? {
-        return Err(Problem::new(Code::Conflict, "this subdomain already has an analytics site"));
-    }
-    let site = find(&call, &mut tx, new.id).await?;
-    let change = Change::AnalyticsSite { site_token: new.site_token, subdomain_id: new.subdomain_id };
+    let input = AnalyticsSiteInput {
+        name: request.name,
+        domain: request.domain,
+        subdomain_id: request.subdomain_id,
+        folder_id,
+        hash_routing: request.hash_routing,
+    };
+    let (site, change) = input.insert(&call, &app, &mut tx).await?;
     app.commit(tx, vec![change]).await?;
 
-    let query = json!({"siteId": site.id, "metric": Metric::PageViews.as_str(), "period": "today"});
+    let next = call.suggestions(&app, After::Site { id: site.id }).await;
     let response = AnalyticsSiteTagResponse { script_tag: script_tag(&app, &site), site: site.into() };
-    Ok(call.created(response).next("ask", "analytics.query", query, "See how many pages were viewed today"))
+    Ok(call.created(response).with_next(next))
 }
 
 async fn list(

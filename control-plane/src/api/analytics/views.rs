@@ -23,7 +23,7 @@ const ERRORS_MAX: usize = 20;
 
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct AnalyticsSiteView {
+pub(in crate::api) struct AnalyticsSiteView {
     pub(super) id: Uuid,
     /// Public token that events carry.
     site_token: String,
@@ -47,7 +47,7 @@ pub(super) struct AnalyticsSiteView {
 /// A site with its event count.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct AnalyticsSiteCountsView {
+pub(in crate::api) struct AnalyticsSiteCountsView {
     #[serde(flatten)]
     site: AnalyticsSiteView,
     /// Number of events counted so far; null if the count is unavailable.
@@ -156,7 +156,7 @@ pub(super) async fn find_detail<S>(
 
 /// Adds event counts to sites once the account has a permit. If counting fails, the sites are returned without
 /// counts.
-pub(super) async fn with_event_counts<S>(
+pub(in crate::api) async fn with_event_counts<S>(
     app: &App,
     call: &Call<S>,
     sites: Vec<Site>,

@@ -17,6 +17,7 @@ use super::views::{AutomationView, find, view};
 use crate::App;
 use crate::automations::seal_env;
 use crate::call::{Call, scope};
+use crate::next_steps::After;
 
 pub(super) async fn create(
     call: Call<scope::AutomationsCreate>,
@@ -68,16 +69,8 @@ pub(super) async fn create(
     let automation = find(&call, &mut tx, id).await?;
     app.commit(tx, vec![]).await?;
 
-    let test = json!({"id": id, "triggerData": {"payload": {}}});
-    Ok(call
-        .created(view(&app, automation, None))
-        .next("try", "automations.test", test, "Run the steps once and see each one's output")
-        .next(
-            "check",
-            "automations.logs",
-            json!({"id": id}),
-            "See the runs, with input and output of each step",
-        ))
+    let next = call.suggestions(&app, After::Automation { id, is_enabled }).await;
+    Ok(call.created(view(&app, automation, None)).with_next(next))
 }
 
 /// Returns the value, or all errors of both.

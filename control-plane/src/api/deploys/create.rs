@@ -9,7 +9,6 @@ use domain::static_sites::limits::ZIP_BYTES_MAX;
 use domain::units;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 use store::credentials::find_name;
 use store::uploads::{NewUpload, Purpose};
 use uuid::Uuid;
@@ -19,6 +18,7 @@ use super::announced::{AnnouncedFiles, ComparedFiles, compare};
 use crate::App;
 use crate::call::{Call, scope};
 use crate::large_bodies::LargeJson;
+use crate::next_steps::After;
 use crate::uploads::UploadHeaders;
 
 /// Upper bound of the request, which may announce 20,000 files.
@@ -130,8 +130,8 @@ pub(super) async fn create(
         (response, "Upload the zip, then publish its site")
     };
     app.commit(tx, vec![]).await?;
-    let created = call.created(response).next("publish", "deploys.process", json!({"id": id}), hint);
-    Ok(CreatedOrChanged::Created(created))
+    let next = call.suggestions(&app, After::Deploy { id, hint }).await;
+    Ok(CreatedOrChanged::Created(call.created(response).with_next(next)))
 }
 
 impl DeployUploadResponse {

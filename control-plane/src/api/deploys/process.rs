@@ -11,7 +11,6 @@ use domain::static_sites::site_path;
 use domain::static_sites::site_plan::ListedFile;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 use store::deploys::{Deploy, Status};
 use tracing::Instrument;
 use uuid::Uuid;
@@ -21,6 +20,7 @@ use super::read::{find, preview_url};
 use crate::App;
 use crate::call::{Call, scope};
 use crate::deploys::{self, BuiltSite, Preview, Progress, Published, Source, Upload};
+use crate::next_steps::After;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -195,13 +195,14 @@ async fn process_deploy(
     let (site, done) = with_lease(&app, &call, &deploy, &progress, work).await?;
     Ok(match done {
         Ok(published) => {
-            CreatedOrChanged::Changed(call.reply(result(&app, id, &subdomain.name, site, published)))
+            let next = call.suggestions(&app, After::Pages).await;
+            let response = result(&app, id, &subdomain.name, site, published);
+            CreatedOrChanged::Changed(call.reply(response).with_next(next))
         }
         Err(preview) => {
             let response = preview_result(&app, id, site, &preview);
-            let next = json!({"id": id});
-            let hint = "Look at the preview, then make it live";
-            CreatedOrChanged::Created(call.created(response).next("publish", "deploys.publish", next, hint))
+            let next = call.suggestions(&app, After::Preview { id }).await;
+            CreatedOrChanged::Created(call.created(response).with_next(next))
         }
     })
 }

@@ -10,7 +10,6 @@ use domain::domains;
 use domain::scopes::Resource;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::json;
 use store::domains::{Domain, DomainChange, NewDomain};
 use store::usage::{self, Counter};
 use uuid::Uuid;
@@ -21,6 +20,7 @@ use self::settings::{check_hsts, check_redirect};
 use self::views::{DomainView, Hsts, find, view};
 use crate::App;
 use crate::call::{Call, scope};
+use crate::next_steps::After;
 
 pub(super) fn resource() -> web::Resource<App> {
     web::Resource::new("domains")
@@ -101,6 +101,8 @@ async fn create(
         return Err(call.plan_restricted("custom domains"));
     }
     let mut tx = store::begin(&app.db).await?;
+    // Before the subdomain, as a launch locks them.
+    usage::lock(&mut tx, call.account_id).await?;
     let id = app.rng.uuid_v7(call.now);
     check_redirect(&call, &mut tx, id, request.redirect_to).await?;
     let new = NewDomain {
@@ -123,7 +125,8 @@ async fn create(
     let created = view(&app, find(&call, &mut tx, id).await?, call.now);
     app.commit(tx, vec![]).await?;
     let hint = created.hint().unwrap_or_default();
-    Ok(call.created(created).next("verify", "domains.read", json!({"id": id}), &hint))
+    let next = call.suggestions(&app, After::Domain { id, hint: &hint }).await;
+    Ok(call.created(created).with_next(next))
 }
 
 async fn update(

@@ -8,15 +8,16 @@ use domain::folders;
 use domain::scopes::{Action, Resource, Scope};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::json;
 use store::folders::{Folder, FolderChange};
 use store::resources::FolderItem;
+use store::usage;
 use uuid::Uuid;
 use web::{Created, Deletion, Json, Path, Problem, Query, Reply, Sort};
 
 use crate::App;
 use crate::api::keys;
 use crate::call::{Call, scope};
+use crate::next_steps::After;
 
 /// Most resources listed with a folder.
 const SHOWN_MAX: i64 = 1_000;
@@ -136,15 +137,8 @@ async fn create(
     let folder = find(&call, &mut tx, id).await?;
     app.commit(tx, vec![]).await?;
 
-    let fields = json!([{"name": "email", "label": "E-mail", "type": "email"}]);
-    let form = json!({"name": "Contact", "fields": fields, "folderId": id});
-    let key = json!({"label": folder.name, "folderId": id});
-    Ok(call.created(view(folder)).next("fill", "forms.create", form, "Create a form in it").next(
-        "delegate",
-        "keys.create",
-        key,
-        "Create a key restricted to this folder",
-    ))
+    let next = call.suggestions(&app, After::Folder { id, name: &folder.name }).await;
+    Ok(call.created(view(folder)).with_next(next))
 }
 
 web::list_query!(FoldersQuery {
@@ -211,6 +205,8 @@ async fn delete(
     call.check_id(&mut tx, Resource::Folders, id).await?;
     // As for moving resources out: a resource outside every folder is not accessible to a key restricted to a folder.
     call.check_whole_account(Resource::Folders)?;
+    // A launch locks its pages, then their folder; a deletion locks the folder, then its pages: both lock the usage first.
+    usage::lock(&mut tx, call.account_id).await?;
     // Keys restricted to this folder are revoked: without it they could access nothing, and must not gain access to
     // everything.
     let revoked = store::keys::revoke_keys_of_folder(&mut tx, call.account_id, id, call.now).await?;

@@ -9,7 +9,6 @@ use domain::scopes::Resource;
 use domain::{FieldError, forms, timestamps, workflows};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::json;
 use store::forms::Form;
 use store::usage::{self, Counter};
 use uuid::Uuid;
@@ -19,6 +18,7 @@ use super::views::{AppearanceInput, CreatedForm, SpamGuardInput, addresses};
 use super::{closes_at, mappings};
 use crate::App;
 use crate::call::{Call, scope};
+use crate::next_steps::After;
 
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -88,39 +88,44 @@ pub(crate) async fn create_form<S>(
     mut request: CreateFormRequest,
 ) -> Result<Created<CreatedForm>, Problem> {
     let (webhook_ids, folder_id) = (std::mem::take(&mut request.webhook_ids), request.folder_id);
-    let limit = call.limits().projects;
     let mut tx = store::begin(&app.db).await?;
     let closes_at = closes_at::parse(&mut tx, call.account_id, request.closes_at.as_deref()).await?;
     let mut new = request.form(app.rng.uuid_v7(call.now), call.now, closes_at)?;
     if let Some(address) = &new.notify_email {
         call.request_recipient(app, &mut tx, address).await?;
     }
-    new.folder_id = call.new_resource_folder(&mut tx, Resource::Forms, folder_id).await?;
-    if let Some(asset_id) = new.appearance.logo_asset_id {
-        call.check_logo(&mut tx, asset_id).await?;
-    }
-    if let Some(page_id) = new.auto_entry_page_id {
-        call.check_entry_page(&mut tx, page_id).await?;
-    }
-    if !usage::reserve(&mut tx, call.account_id, Counter::Projects, limit).await? {
-        return Err(call.count_exceeded(&mut tx, Counter::Projects).await);
-    }
-    store::forms::insert_form(&mut tx, call.account_id, &new).await?;
+    insert_form(&call, &mut tx, &mut new, folder_id).await?;
     if !webhook_ids.is_empty() {
         call.relink(&mut tx, new.id, &webhook_ids).await?;
     }
     mappings::check_new(&mut tx, call.account_id, new.id, &webhook_ids).await?;
     app.commit(tx, vec![Change::Form { form_id: new.id }]).await?;
 
-    let hook = json!({"url": "https://example.com/hook", "formIds": [new.id]});
-    let submissions = json!({"id": new.id});
+    let next = call.suggestions(app, After::Form { id: new.id }).await;
     let urls = addresses(app, new.id);
-    let page = json!({"slug": "contact", "title": new.name, "html": urls.embed_code});
-    Ok(call
-        .created(CreatedForm { urls, closes_at: new.closes_at })
-        .next("embed", "pages.create", page, "Show the form in a page, here or anywhere else: embedCode")
-        .next("notify", "webhooks.create", hook, "Receive every submission, signed")
-        .next("review", "submissions.list", submissions, "Read the submissions"))
+    Ok(call.created(CreatedForm { urls, closes_at: new.closes_at }).with_next(next))
+}
+
+/// Inserts a validated form into the requested folder, by default the key's, and counts it. Checks everything that the form
+/// refers to.
+pub(crate) async fn insert_form<S>(
+    call: &Call<S>,
+    tx: &mut store::Tx,
+    new: &mut Form,
+    folder_id: Option<Uuid>,
+) -> Result<(), Problem> {
+    new.folder_id = call.new_resource_folder(tx, Resource::Forms, folder_id).await?;
+    if let Some(asset_id) = new.appearance.logo_asset_id {
+        call.check_logo(tx, asset_id).await?;
+    }
+    if let Some(page_id) = new.auto_entry_page_id {
+        call.check_entry_page(tx, page_id).await?;
+    }
+    if !usage::reserve(tx, call.account_id, Counter::Projects, call.limits().projects).await? {
+        return Err(call.count_exceeded(tx, Counter::Projects).await);
+    }
+    store::forms::insert_form(tx, call.account_id, new).await?;
+    Ok(())
 }
 
 impl CreateFormRequest {

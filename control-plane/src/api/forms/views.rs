@@ -89,7 +89,7 @@ pub(super) struct FormView {
 
 #[derive(Debug, Clone, Copy, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-enum FormStatus {
+pub(in crate::api) enum FormStatus {
     /// Accepts submissions.
     Open,
     /// `closesAt` has passed.
@@ -170,14 +170,12 @@ impl AppearanceInput {
     }
 }
 
-pub(super) fn addresses(app: &App, id: Uuid) -> FormUrls {
-    let base = app.addresses.base();
+pub(in crate::api) fn addresses(app: &App, id: Uuid) -> FormUrls {
     FormUrls {
         form_id: id,
         hosted_form_url: app.addresses.form(id),
         submit_url: app.addresses.submit(id),
-        // `embed.js` is the edge's, and its address never changes.
-        embed_code: format!(r#"<script src="{base}/embed.js" data-form="{id}"></script>"#),
+        embed_code: app.addresses.embed_code(id),
     }
 }
 
@@ -206,19 +204,19 @@ pub(super) async fn views<S>(
     Ok(views.collect())
 }
 
-fn view<S>(call: &Call<S>, app: &App, form: Form, webhook_ids: Vec<Uuid>, confirmed: &[String]) -> FormView {
+/// Returns whether a form accepts submissions.
+pub(in crate::api) fn status_of<S>(call: &Call<S>, form: &Form) -> FormStatus {
     let plan_limit = call.limits().submissions_per_form;
-    let status = match ClosedReason::of(
-        call.now,
-        form.closes_at,
-        form.submission_count,
-        form.max_submissions,
-        plan_limit,
-    ) {
+    match ClosedReason::of(call.now, form.closes_at, form.submission_count, form.max_submissions, plan_limit)
+    {
         None => FormStatus::Open,
         Some(ClosedReason::Closed) => FormStatus::Closed,
         Some(ClosedReason::Full) => FormStatus::Full,
-    };
+    }
+}
+
+fn view<S>(call: &Call<S>, app: &App, form: Form, webhook_ids: Vec<Uuid>, confirmed: &[String]) -> FormView {
+    let status = status_of(call, &form);
     FormView {
         id: form.id,
         addresses: addresses(app, form.id),

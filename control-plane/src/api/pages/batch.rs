@@ -17,6 +17,7 @@ use super::checks::{check_count, slug_taken};
 use crate::App;
 use crate::call::{Call, scope};
 use crate::large_bodies::LargeJson;
+use crate::next_steps::After;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -169,7 +170,9 @@ pub(super) async fn batch(
         PageBatchStatus::Error,
     ]
     .map(count);
-    Ok(call.reply(PageBatchResponse { results, created, updated, unchanged, failed }))
+    let next = if created > 0 { call.suggestions(&app, After::Pages).await } else { Vec::new() };
+    let response = PageBatchResponse { results, created, updated, unchanged, failed };
+    Ok(call.reply(response).with_next(next))
 }
 
 /// Creates or updates one page.

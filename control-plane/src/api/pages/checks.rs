@@ -11,7 +11,7 @@ pub(super) fn slug_taken(subdomain: &Subdomain, slug: &str) -> Problem {
 }
 
 /// Checks that a batch has at least one page and at most the maximum.
-pub(super) fn check_count(field: &'static str, count: usize) -> Result<(), Problem> {
+pub(in crate::api) fn check_count(field: &'static str, count: usize) -> Result<(), Problem> {
     if (1..=BATCH_MAX).contains(&count) {
         return Ok(());
     }

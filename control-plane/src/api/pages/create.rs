@@ -17,6 +17,7 @@ use super::checks::slug_taken;
 use super::views::PageView;
 use crate::App;
 use crate::call::{Call, scope};
+use crate::next_steps::After;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -108,10 +109,7 @@ pub(super) async fn create(
     app.commit(tx, vec![Change::Page { subdomain_id: subdomain.id, slug: view.slug.clone(), path: None }])
         .await?;
 
-    let edit = json!({"id": view.id, "html": "<h1>Better</h1>"});
-    let form = json!({"name": "Contact", "fields": [{"name": "email", "label": "E-mail", "type": "email"}]});
-    Ok(call
-        .created(view)
-        .next("edit", "pages.update", edit, "Update this page; visitors see it at once")
-        .next("collect", "forms.create", form, "Create a form for it"))
+    let (id, is_published, is_scheduled) = (view.id, view.is_published, view.publish_at.is_some());
+    let next = call.suggestions(&app, After::Page { id, is_published, is_scheduled }).await;
+    Ok(call.created(view).with_next(next))
 }

@@ -1,7 +1,7 @@
 //! Pages: send HTML, get a live URL.
 
 mod batch;
-mod checks;
+pub(super) mod checks;
 mod create;
 mod deletion;
 mod update;

@@ -27,9 +27,9 @@ pub(super) struct PageView {
     /// Title of the page.
     title: String,
     /// Whether visitors can see the page.
-    is_published: bool,
+    pub(super) is_published: bool,
     /// Time at which the page is published; null if none is scheduled.
-    publish_at: Option<DateTime<Utc>>,
+    pub(super) publish_at: Option<DateTime<Utc>>,
     folder_id: Option<Uuid>,
     subdomain_id: Uuid,
     /// URL on the base host, sandboxed.

@@ -21,6 +21,7 @@ use web::{Code, CreatedOrChanged, Json, Path, Problem, Reply};
 use super::views::{SubmissionResponse, SubmissionView};
 use crate::App;
 use crate::call::{Call, scope};
+use crate::next_steps::After;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
@@ -107,8 +108,9 @@ pub(super) async fn upsert(
     call.bind_files(&mut tx, &form, &submission, &submission.payload).await?;
     let data = SubmissionView::find(&mut tx, call.account_id, &form.fields, submission).await?;
     app.commit_and_send(tx, signals).await?;
+    let next = call.suggestions(&app, After::Submission { form_id, id: new.id }).await;
     let written = SubmissionUpsertResponse { data, created: true };
-    Ok(CreatedOrChanged::Created(call.created(written)))
+    Ok(CreatedOrChanged::Created(call.created(written).with_next(next)))
 }
 
 pub(super) async fn update(

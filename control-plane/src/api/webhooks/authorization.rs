@@ -20,7 +20,12 @@ pub(super) fn check_address(app: &App, url: Option<&str>) -> Option<FieldError> 
 }
 
 /// Rejects a URL that this installation itself serves: its deliveries could cause their own events.
-pub(super) async fn check_not_own(app: &App, conn: &mut Conn, url: Option<&str>) -> Result<(), Problem> {
+pub(super) async fn check_not_own(
+    app: &App,
+    conn: &mut Conn,
+    field: &str,
+    url: Option<&str>,
+) -> Result<(), Problem> {
     let is_own = match url.map_or(Target::Foreign, |url| app.addresses.target_of(url)) {
         Target::Own => true,
         Target::Foreign => false,
@@ -29,9 +34,11 @@ pub(super) async fn check_not_own(app: &App, conn: &mut Conn, url: Option<&str>)
     if !is_own {
         return Ok(());
     }
-    let message = "url is an address of this service, so that deliveries could call each other without end; use \
-                   the address of your own receiver";
-    Err(Problem::validation(vec![FieldError::new("url", "own_address", message)]))
+    let message = format!(
+        "{field} is an address of this service, so that deliveries could call each other without end; use the address of \
+         your own receiver"
+    );
+    Err(Problem::validation(vec![FieldError::new(field, "own_address", message)]))
 }
 
 /// A caller restricted to a folder or to listed forms can't subscribe a webhook to others. `None` means all forms.

@@ -3,6 +3,7 @@
 mod authorization;
 pub(super) mod deliveries;
 mod delivery_view;
+pub(super) mod insert;
 mod ping;
 mod secrets;
 mod update;
@@ -13,24 +14,22 @@ use std::collections::BTreeMap;
 use axum::extract::State;
 use domain::chat::telegram;
 use domain::scopes::Resource;
-use domain::webhooks::{self, Template, WebhookSettings};
+use domain::webhooks::{self, Template};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::json;
 use store::usage::{self, Counter};
-use store::webhooks::NewWebhook;
 use uuid::Uuid;
 use web::{Created, Deletion, Json, PageInfo, Path, Problem, Query, Reply, Sort};
 
-use self::authorization::{check_address, check_existing, check_forms, check_mapping, check_not_own};
+use self::authorization::check_existing;
+use self::insert::{InsertedWebhook, URL, WebhookInput};
 use self::ping::test;
 use self::secrets::rotate_secret;
 use self::update::update;
-use self::views::{
-    WebhookCreationResponse, WebhookUpdateResponse, WebhookView, find, seal, view, visible_view,
-};
+use self::views::{WebhookCreationResponse, WebhookUpdateResponse, WebhookView, find, view, visible_view};
 use crate::App;
 use crate::call::{Call, scope};
+use crate::next_steps::After;
 
 pub(super) fn resource() -> web::Resource<App> {
     web::Resource::new("webhooks")
@@ -84,46 +83,28 @@ async fn create(
     Json(request): Json<CreateWebhookRequest>,
 ) -> Result<Created<WebhookCreationResponse>, Problem> {
     let detected = request.template.is_none().then(|| Template::of_address(&request.url)).flatten();
-    let template = request.template.or(detected).unwrap_or_default();
-    let mut errors = webhooks::check(&request.settings());
-    errors.extend(webhooks::check_chat(template, request.telegram_chat_id.as_deref()));
-    errors.extend(check_address(&app, Some(&request.url)).filter(|_| errors.is_empty()));
+    let input = WebhookInput {
+        url_field: URL,
+        url: request.url,
+        events: request.events,
+        description: request.description,
+        field_mapping: request.field_mapping,
+        template: request.template.or(detected).unwrap_or_default(),
+        telegram_chat_id: request.telegram_chat_id,
+        form_ids: request.form_ids,
+    };
+    let errors = input.check(&app);
     if !errors.is_empty() {
         return Err(Problem::validation(errors));
     }
-    let secret = webhooks::make_secret(&app.rng.bytes());
-    let new = NewWebhook {
-        id: app.rng.uuid_v7(call.now),
-        sealed_url: seal(&app, webhooks::URL_PURPOSE, &request.url),
-        events: request.events,
-        description: request.description,
-        field_mapping: request.field_mapping.map(|mapping| json!(mapping)),
-        form_ids: request.form_ids,
-        sealed_secret: seal(&app, webhooks::SECRET_PURPOSE, &secret),
-        template: template.as_str(),
-        telegram_chat_id: request.telegram_chat_id,
-        created_at: call.now,
-    };
-    let limit = call.limits().webhooks;
     let mut tx = store::begin(&app.db).await?;
-    call.check_new(Resource::Webhooks)?;
-    check_not_own(&app, &mut tx, Some(&request.url)).await?;
-    check_forms(&call, &mut tx, new.form_ids.as_deref().filter(|ids| !ids.is_empty())).await?;
-    if !usage::reserve(&mut tx, call.account_id, Counter::Webhooks, limit).await? {
-        return Err(call.count_exceeded(&mut tx, Counter::Webhooks).await);
-    }
-    store::webhooks::insert_webhook(&mut tx, call.account_id, &new).await?;
-    check_mapping(&mut tx, call.account_id, new.id).await?;
-    let webhook = find(&call, &mut tx, new.id).await?;
+    let InsertedWebhook { webhook, secret } = input.insert(&call, &app, &mut tx).await?;
     let webhook = view(&app, &call, webhook)?;
     app.commit(tx, vec![]).await?;
 
-    let id = json!({"id": webhook.id});
+    let next = call.suggestions(&app, After::Webhook { id: webhook.id }).await;
     let webhook = WebhookUpdateResponse { webhook, template_detected: detected.is_some() };
-    Ok(call
-        .created(WebhookCreationResponse { webhook, secret })
-        .next("try", "webhooks.test", id.clone(), "Send a signed ping and see the receiver's response")
-        .next("check", "deliveries.list", id, "See the deliveries and the receiver's responses"))
+    Ok(call.created(WebhookCreationResponse { webhook, secret }).with_next(next))
 }
 
 web::list_query!(WebhooksQuery {
@@ -176,16 +157,4 @@ async fn delete(
     usage::release(&mut tx, call.account_id, Counter::Webhooks).await?;
     app.commit(tx, vec![]).await?;
     Ok(call.reply(Deletion::now()))
-}
-
-impl CreateWebhookRequest {
-    fn settings(&self) -> WebhookSettings<'_> {
-        WebhookSettings {
-            url: Some(&self.url),
-            events: Some(&self.events),
-            description: self.description.as_deref(),
-            field_mapping: self.field_mapping.as_ref(),
-            telegram_chat_id: self.telegram_chat_id.as_deref(),
-        }
-    }
 }

@@ -17,6 +17,7 @@ use uuid::Uuid;
 use web::{Json, Path, Problem, Reply};
 
 use super::authorization::{check_address, check_existing, check_mapping, check_not_own};
+use super::insert::URL;
 use super::views::{WebhookUpdateResponse, find, seal, view};
 use crate::App;
 use crate::call::{Call, scope};
@@ -67,7 +68,7 @@ pub(super) async fn update(
     }
     let current = find(&call, &mut tx, id).await?;
     check_existing(&call, &current, &mut tx).await?;
-    check_not_own(&app, &mut tx, request.url.as_deref()).await?;
+    check_not_own(&app, &mut tx, URL, request.url.as_deref()).await?;
     let detected = request.detect_template(&app, &current)?;
     request.check_chat(&current)?;
     // Also when enabling: an event that arrived while the webhook was being disabled may have left a pending

@@ -59,7 +59,7 @@ pub(in crate::signin) async fn show(
     let now = app.clock.now();
     let (mut keys, mut after) = (Vec::new(), None);
     loop {
-        let batch = keys::list_keys(&mut conn, trial.account_id, after, BATCH).await?;
+        let batch = keys::list_keys(&mut conn, trial.account_id, after, false, BATCH).await?;
         after = batch.rows.last().map(Listed::cursor);
         keys.extend(batch.rows.into_iter().filter(|key| key.expires_at.is_none_or(|at| at > now)));
         if !batch.has_more {

@@ -16,6 +16,8 @@ pub(super) struct Operation {
     pub(super) path: String,
     /// The schema of the body.
     pub(super) body: Option<Value>,
+    /// Whether a request without the body is invalid.
+    pub(super) requires_body: bool,
     /// The query parameters with their schemas.
     query: Vec<(String, bool, Value)>,
     document: Value,
@@ -31,13 +33,13 @@ pub(super) struct InvalidRequest {
     pub(super) field: Option<String>,
 }
 
-/// Every operation that requires a key.
+/// Every operation of the registry that requires a key.
 pub(super) fn operations() -> Vec<Operation> {
     let document = serde_json::to_value(control_plane::api::document()).unwrap();
     let mut operations = Vec::new();
     for (path, item) in document["paths"].as_object().unwrap() {
         for (method, operation) in item.as_object().unwrap() {
-            if operation["security"].is_null() {
+            if operation["security"].is_null() || !operation["x-served-by"].is_null() {
                 continue;
             }
             let parameters = operation["parameters"].as_array().cloned().unwrap_or_default();
@@ -48,6 +50,7 @@ pub(super) fn operations() -> Vec<Operation> {
                 method: method.to_uppercase(),
                 path: path.clone(),
                 body: (!body.is_null()).then(|| resolve(&document, body)),
+                requires_body: operation["requestBody"]["required"] == true,
                 query: in_query
                     .map(|one| {
                         let name = one["name"].as_str().unwrap().to_owned();

@@ -25,9 +25,19 @@ fn every_suggestion_names_an_existing_operation() {
         .flat_map(|path| path.as_object().unwrap().values())
         .collect();
     let exists = |tool: &str| operations.iter().any(|operation| operation["operationId"] == tool);
-    // Handlers write suggestions as `.next("intent", "noun.verb", …)`.
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/api");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let mut found = 0;
+    // The rules name the tools in one table, as `NOUN_VERB = "noun.verb", …;`.
+    let table = std::fs::read_to_string(source.join("next_steps/tools.rs")).unwrap();
+    for line in table.lines().filter(|line| line.ends_with(';')) {
+        let Some((_, rest)) = line.split_once(" = \"") else { continue };
+        let tool = rest.split('"').next().unwrap();
+        assert!(exists(tool), "a suggestion names `{tool}`, which is not an operation");
+        found += 1;
+    }
+    assert!(found > 20, "only {found} tools found");
+    // Other handlers write a suggestion as `.next("intent", "noun.verb", …)`.
+    let folder = source.join("api");
     for file in files(&folder) {
         let text = std::fs::read_to_string(file).unwrap();
         for part in text.split(".next(").skip(1) {
@@ -36,7 +46,7 @@ fn every_suggestion_names_an_existing_operation() {
             found += 1;
         }
     }
-    assert!(found > 3, "only {found} suggestions found");
+    assert!(found > 23, "only {found} suggestions found");
 }
 
 /// All files below a folder.

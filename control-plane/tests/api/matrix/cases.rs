@@ -104,6 +104,26 @@ pub(super) fn all() -> Vec<Case> {
     };
     vec![
         row("trial.create", "", Nothing, |_, _| nothing()),
+        row("launch.create", "", Creates(Pages), |_, _| body(with(pages(), "analytics", json!(false)))),
+        row("launch.create", "no subdomainId", First(Subdomains), |_, _| {
+            body(with(pages(), "analytics", json!(false)))
+        }),
+        row("launch.create", "body.subdomainId", Names(Subdomains), |_, it| {
+            body(with(with(pages(), "analytics", json!(false)), "subdomainId", json!(it.subdomain)))
+        }),
+        last("launch.create", "body.subdomain", First(Subdomains), |_, _| {
+            body(with(with(pages(), "analytics", json!(false)), "subdomain", json!(fresh("launched"))))
+        }),
+        last("launch.create", "with analytics", Creates(Analytics), |_, _| body(pages())),
+        row("pipeline.create", "", Creates(Forms), |_, _| body(form())),
+        row("pipeline.create", "body.notify", Creates(Webhooks), |_, _| {
+            let slack = "https://hooks.slack.com/services/T0/B0/x";
+            body(with(form(), "notify", json!({"slack": slack})))
+        }),
+        row("pipeline.create", "body.autoEntryPageId", Names(Pages), |_, it| {
+            body(with(form(), "autoEntryPageId", json!(it.page)))
+        }),
+        row("status.read", "", Account, |_, _| nothing()),
         row("account.read", "", Account, |_, _| nothing()),
         row("account.update", "", Account, |_, _| body(json!({"timezone": "UTC"}))),
         row("account.usage", "", Account, |_, _| nothing()),
@@ -263,6 +283,7 @@ pub(super) fn all() -> Vec<Case> {
             inner: Some(it.submission),
             ..path(it.form, Value::Null)
         }),
+        row("system.schema", "", Nothing, |_, _| nothing()),
         row("workflows.list", "", Nothing, |_, _| nothing()),
         // Presets have names instead of ids.
         row("workflows.read", "", Nothing, |_, _| query("contact".to_owned())),

@@ -75,6 +75,7 @@ const fn no_listed_page(position: &'static str) -> Exception {
 }
 
 const ACCOUNT_UPDATE: Column = Column::OneScope(Scope::new(Resource::Account, Action::Update));
+const PAGES_CREATE: Column = Column::OneScope(Scope::new(Resource::Pages, Action::Create));
 const FORMS_CREATE: Column = Column::OneScope(Scope::new(Resource::Forms, Action::Create));
 const AUTOMATIONS_CREATE: Column = Column::OneScope(Scope::new(Resource::Automations, Action::Create));
 const AUTOMATIONS_UPDATE: Column = Column::OneScope(Scope::new(Resource::Automations, Action::Update));
@@ -94,6 +95,15 @@ const EXCEPTIONS: &[Exception] = &[
     needs_more("forms.create", "body.autoEntryPageId", &[FORMS_CREATE]),
     needs_more("forms.update", "body.webhookIds", &[FORMS_UPDATE]),
     needs_more("forms.update", "body.autoEntryPageId", &[FORMS_UPDATE]),
+    needs_more("launch.create", "", &[PAGES_CREATE]),
+    needs_more("launch.create", "no subdomainId", &[PAGES_CREATE]),
+    needs_more("launch.create", "body.subdomainId", &[PAGES_CREATE]),
+    needs_more("launch.create", "body.subdomain", &[PAGES_CREATE]),
+    needs_more("launch.create", "with analytics", &[PAGES_CREATE]),
+    folder_key("launch.create", "body.subdomain", NAME),
+    folder_key("launch.create", "with analytics", MORE),
+    needs_more("pipeline.create", "body.notify", &[FORMS_CREATE]),
+    needs_more("pipeline.create", "body.autoEntryPageId", &[FORMS_CREATE]),
     needs_more("automations.create", "body.steps", &[AUTOMATIONS_CREATE]),
     needs_more("automations.create", "body.trigger", &[AUTOMATIONS_CREATE]),
     needs_more("automations.update", "body.steps", &[AUTOMATIONS_UPDATE]),

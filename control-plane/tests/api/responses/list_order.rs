@@ -39,6 +39,7 @@ async fn every_list_that_takes_sort_can_begin_with_the_newest() {
             ("/api/forms", json!({"name": "F", "fields": fields})),
             ("/api/folders", json!({"name": format!("F{at}")})),
             ("/api/webhooks", json!({"url": "https://a.example"})),
+            ("/api/keys", json!({"label": "K"})),
             ("/api/analytics/sites", json!({"name": "S"})),
             ("/api/account/subdomains", json!({"name": format!("another-{at}")})),
             ("/api/account/domains", json!({"domain": format!("www{at}.example.com")})),
@@ -52,7 +53,7 @@ async fn every_list_that_takes_sort_can_begin_with_the_newest() {
             assert_eq!(status, StatusCode::CREATED, "{path}: {created}");
         }
     }
-    // Keys and deploys take no `sort`: keys are listed oldest first, deploys newest first.
+    // Deploys take no `sort`: they are listed newest first.
     for (path, rows) in [
         ("/api/pages", "pages"),
         ("/api/forms", "forms"),
@@ -63,6 +64,7 @@ async fn every_list_that_takes_sort_can_begin_with_the_newest() {
         ("/api/account/domains", "domains"),
         ("/api/pages/assets", "assets"),
         ("/api/automations", "automations"),
+        ("/api/keys", "keys"),
     ] {
         let oldest = ids(&api, &key, &format!("{path}?limit=2"), rows).await;
         assert!(oldest.len() >= 3, "{path}: {oldest:?}");

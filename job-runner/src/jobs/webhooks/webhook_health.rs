@@ -3,10 +3,10 @@
 
 use chrono::{DateTime, Utc};
 use domain::webhooks::health::Diagnosis;
-use service::metrics;
 use store::deliveries::Attempt;
 use store::webhooks;
 
+use crate::metrics;
 use crate::state::JobState;
 
 /// Stores the diagnosis. Called after the attempt's result was stored: deactivating a webhook cancels its pending
@@ -30,7 +30,7 @@ pub(crate) async fn update_health(
             let reason = reason.as_str();
             let seen = (attempt.sealed_url.as_slice(), attempt.failing_since);
             if webhooks::deactivate(&mut tx, account_id, webhook_id, reason, at, seen).await? {
-                metrics::counter("job_runner_webhooks_deactivated_total").add(1, &[("reason", reason)]);
+                metrics::WEBHOOKS_DEACTIVATED.add(1, &[("reason", reason)]);
                 tracing::info!(webhook.id = %webhook_id, reason, "deactivated a webhook");
             }
         }

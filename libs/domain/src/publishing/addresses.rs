@@ -143,6 +143,11 @@ impl Addresses {
         format!("{}/api/forms/{id}/submit", self.base())
     }
 
+    /// Returns the HTML that shows a form in any page. `embed.js` is the edge's, and its address never changes.
+    pub fn embed_code(&self, form_id: Uuid) -> String {
+        format!(r#"<script src="{}/embed.js" data-form="{form_id}"></script>"#, self.base())
+    }
+
     /// Returns the URL for claiming a trial.
     pub fn claim(&self, token: &str) -> String {
         format!("{}/claim/{token}", self.base())

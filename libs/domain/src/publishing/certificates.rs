@@ -228,6 +228,10 @@ pub enum FailureCode {
 }
 
 impl FailureCode {
+    /// Every code.
+    pub const ALL: [Self; 5] =
+        [Self::Refused, Self::RateLimited, Self::Unreachable, Self::DnsUpdate, Self::Internal];
+
     /// Returns the code as stored and as in the API, which never shows the wildcard's `dns_update_failed`.
     #[must_use]
     pub fn as_str(self) -> &'static str {

@@ -6,7 +6,8 @@ use http::{Method, StatusCode};
 use opentelemetry::KeyValue;
 use opentelemetry::metrics as otel;
 
-use super::registry::registry;
+use super::instruments::SECONDS;
+use super::registry::meter;
 
 /// The histogram `http.server.request.duration`, in seconds.
 ///
@@ -16,10 +17,12 @@ use super::registry::registry;
 #[derive(Clone, Debug)]
 pub struct HttpServerRequestDuration(otel::Histogram<f64>);
 
-/// Returns the process's histogram of HTTP requests. The caller keeps it: the lookup would cost on every request.
+/// Returns the process's histogram of HTTP requests. The caller keeps it, because creating it costs.
 #[must_use]
 pub fn http_server_request_duration() -> HttpServerRequestDuration {
-    HttpServerRequestDuration(registry().seconds("http.server.request.duration"))
+    let builder = meter().f64_histogram("http.server.request.duration").with_unit("s");
+    let builder = builder.with_description("Duration of HTTP requests by method, route and status.");
+    HttpServerRequestDuration(builder.with_boundaries(SECONDS.to_vec()).build())
 }
 
 impl HttpServerRequestDuration {

@@ -4,6 +4,7 @@
 use std::time::Duration;
 
 use anyhow::Context as _;
+use opentelemetry::KeyValue;
 use opentelemetry::trace::TracerProvider as _;
 use opentelemetry_appender_tracing::layer::OpenTelemetryTracingBridge;
 use opentelemetry_otlp::{LogExporter, MetricExporter, SpanExporter, WithExportConfig as _};
@@ -16,7 +17,7 @@ use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::{EnvFilter, Layer};
 
 use super::config::Config;
-use crate::metrics;
+use crate::{Clock, Rng, metrics};
 
 /// The filter of exported signals, independent of the log level. It excludes the exporters' own HTTP client: each export
 /// would create a span to export, without end.
@@ -36,7 +37,17 @@ impl Providers {
     pub(super) fn connect(config: &Config, service_name: &str) -> anyhow::Result<Self> {
         let base = config.otlp_endpoint.trim_end_matches('/');
         let context = || format!("telemetry.otlp_endpoint = {base:?}");
-        let resource = Resource::builder().with_service_name(service_name.to_owned()).build();
+        // Replicas have the same name: without an id of its own, each would overwrite the series of the others.
+        let resource = Resource::builder()
+            .with_service_name(service_name.to_owned())
+            .with_attributes([
+                KeyValue::new("service.version", metrics::VERSION),
+                KeyValue::new(
+                    "service.instance.id",
+                    Rng::system().uuid_v7(Clock::system().now()).to_string(),
+                ),
+            ])
+            .build();
 
         let spans = SpanExporter::builder().with_http().with_endpoint(format!("{base}/v1/traces")).build();
         let tracer = SdkTracerProvider::builder()

@@ -197,11 +197,12 @@ pub fn listed_bytes(key: &Key) -> usize {
     ID_BYTES * key.restrictions.ids.values().map(BTreeSet::len).sum::<usize>()
 }
 
-/// Returns a page of up to `limit` working keys after `after`, oldest first.
+/// Returns a page of up to `limit` working keys after `after`, oldest or newest first.
 pub async fn list_keys(
     conn: &mut Conn,
     account_id: Uuid,
     after: Option<Cursor>,
+    newest_first: bool,
     limit: i64,
 ) -> Result<ListPage<Key>, Error> {
     let rows = query_as!(
@@ -211,12 +212,14 @@ pub async fn list_keys(
                   expires_at, last_used_at, created_at, fingerprint
            from api_keys
            where account_id = $1 and revoked_at is null
-             and ($2::timestamptz is null or (created_at, id) > ($2, $3))
-           order by created_at, id limit $4"#,
+             and ($2::timestamptz is null
+                  or case when $5 then (created_at, id) < ($2, $3) else (created_at, id) > ($2, $3) end)
+           order by case when $5 then created_at end desc, case when $5 then id end desc, created_at, id limit $4"#,
         account_id,
         after.map(|after| after.created_at),
         after.map(|after| after.id).unwrap_or_default(),
         limit.saturating_add(1),
+        newest_first,
     )
     .fetch(conn);
     let bytes_of = |row: &KeyRow| ID_BYTES * row.resource_ids.values().map(BTreeSet::len).sum::<usize>();

@@ -9,7 +9,7 @@ use uuid::Uuid;
 use crate::{Conn, Error};
 
 /// How much of the plan an account uses.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Usage {
     /// Forms, pages, analytics sites and automations.
     pub projects: i64,

@@ -23,4 +23,4 @@ pub(crate) use pool::connect_kept_open;
 pub use pool::{Db, connect, connect_generic_plans, connect_with_lock_timeout};
 pub use schema::{SCHEMA_RELEASE, SchemaMismatch, SchemaRelease, find_schema_mismatch, list_schema_releases};
 pub use server_status::{ServerStatus, read_server_status, try_connect};
-pub use transaction::{Tx, TxOn, begin, begin_with_timeout, commit, rollback};
+pub use transaction::{Tx, TxOn, begin, begin_snapshot, begin_with_timeout, commit, rollback};

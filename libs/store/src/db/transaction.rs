@@ -62,6 +62,13 @@ pub async fn begin(db: &Db) -> Result<Tx, Error> {
     Ok(TxOn { conn: TxConn::Owned(conn) })
 }
 
+/// Begins a transaction in which all reads see one state of the database, and that can't write.
+pub async fn begin_snapshot(db: &Db) -> Result<Tx, Error> {
+    let mut conn = acquire(db).await?;
+    start(&mut conn, "begin isolation level repeatable read read only".to_owned()).await?;
+    Ok(TxOn { conn: TxConn::Owned(conn) })
+}
+
 /// Begins a transaction on a [`crate::CancelSafeConn`]. Postgres, which may not notice a lost client, ends the
 /// transaction and its locks when it is idle for `idle_timeout`.
 pub async fn begin_with_timeout(conn: &mut Conn, idle_timeout: Duration) -> Result<TxOn<'_>, Error> {

@@ -119,16 +119,18 @@ pub async fn insert_suggested(
     Ok(None)
 }
 
-/// Locks and returns the account's first subdomain.
-pub async fn lock_first_subdomain(
+/// Locks and returns the account's subdomain with this id; without an id, its oldest one.
+pub async fn lock_subdomain(
     conn: &mut Conn,
     account_id: Uuid,
+    id: Option<Uuid>,
 ) -> Result<Option<RenamableSubdomain>, Error> {
     let subdomain = query_as!(
         RenamableSubdomain,
         "select id, name, renamed_at from subdomains
-         where account_id = $1 order by created_at, id limit 1 for update",
+         where account_id = $1 and ($2::uuid is null or id = $2) order by created_at, id limit 1 for update",
         account_id,
+        id,
     )
     .fetch_optional(conn)
     .await?;

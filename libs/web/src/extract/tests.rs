@@ -1,6 +1,6 @@
 //! Rejected bodies, items and queries.
 
-use axum::extract::FromRequestParts;
+use axum::extract::{FromRequest, FromRequestParts};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -270,4 +270,22 @@ fn a_compressed_body_is_rejected_before_it_is_read() {
     for coding in ["", "identity", "Identity"] {
         assert!(check_not_compressed(&headers(coding)).is_ok(), "{coding}");
     }
+}
+
+#[tokio::test]
+async fn an_optional_body_may_be_empty_whether_its_type_is_named_or_not() {
+    let read = async |kind: Option<&str>, body: &'static str| {
+        let mut request = axum::extract::Request::new(body.into());
+        if let Some(kind) = kind {
+            request.headers_mut().insert(http::header::CONTENT_TYPE, kind.parse().unwrap());
+        }
+        let read = OptionalJson::<Inner>::from_request(request, &()).await;
+        read.map(|OptionalJson(inner)| inner.is_some()).map_err(|problem| problem.code())
+    };
+    assert_eq!(read(None, "").await, Ok(false));
+    assert_eq!(read(Some("application/json"), "").await, Ok(false));
+    assert_eq!(read(Some("text/plain"), "").await, Err(Code::UnsupportedMediaType));
+    assert_eq!(read(Some("application/json"), " ").await, Err(Code::MalformedJson));
+    assert_eq!(read(Some("application/json"), r#"{"size": 1}"#).await, Ok(true));
+    assert_eq!(read(None, r#"{"size": 1}"#).await, Err(Code::UnsupportedMediaType));
 }

@@ -4,7 +4,7 @@ mod read;
 mod update;
 
 pub use read::{
-    NewSite, Site, SiteOwner, TrackerTag, find_owner_by_token, find_site, insert_site, list_existing,
-    list_owners, list_sites,
+    NewSite, Site, SiteOwner, TrackerTag, find_owner_by_token, find_site, find_site_of_subdomain,
+    insert_site, list_existing, list_owners, list_sites,
 };
 pub use update::{SiteChange, delete_site, update_site};

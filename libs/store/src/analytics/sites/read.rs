@@ -115,6 +115,25 @@ pub async fn find_site(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<Op
     Ok(list_sites(conn, account_id, &filter).await?.pop())
 }
 
+/// Returns the site that counts the pages of a subdomain.
+pub async fn find_site_of_subdomain(
+    conn: &mut Conn,
+    account_id: Uuid,
+    subdomain_id: Uuid,
+) -> Result<Option<Site>, Error> {
+    let site = query_as!(
+        Site,
+        "select id, site_token, name, domain, subdomain_id, folder_id, created_at, timezone, honour_dnt,
+                hash_routing, visitor_id_lifetime
+         from analytics_sites where account_id = $1 and subdomain_id = $2",
+        account_id,
+        subdomain_id,
+    )
+    .fetch_optional(conn)
+    .await?;
+    Ok(site)
+}
+
 /// Returns the account's sites.
 pub async fn list_sites(conn: &mut Conn, account_id: Uuid, filter: &ListFilter) -> Result<Vec<Site>, Error> {
     Ok(sorted_rows!(

@@ -10,8 +10,8 @@ mod write;
 pub use delete::delete_page;
 pub use paths::{PagePath, update_paths};
 pub use read::{
-    Document, Page, PageFilter, PageSummary, find_id_by_slug, find_location, find_page, find_short_address,
-    list_pages,
+    Document, Page, PageFilter, PageSummary, SlugMatch, find_id_by_slug, find_location, find_page,
+    find_short_address, list_by_slugs, list_pages,
 };
 pub use schedule::{find_next_due, publish_due};
 pub use upsert::{PageUpsert, UpsertOutcome, upsert_page, upsert_pages};

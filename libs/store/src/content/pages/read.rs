@@ -93,6 +93,34 @@ pub async fn find_id_by_slug(
     Ok(id)
 }
 
+/// A page that has a slug.
+#[derive(Debug, Clone)]
+pub struct SlugMatch {
+    pub id: Uuid,
+    pub slug: String,
+    /// Path of the deployed file that it shows, if any.
+    pub path: Option<String>,
+}
+
+/// Returns the pages of a subdomain that have these slugs.
+pub async fn list_by_slugs(
+    conn: &mut Conn,
+    account_id: Uuid,
+    subdomain_id: Uuid,
+    slugs: &[&str],
+) -> Result<Vec<SlugMatch>, Error> {
+    let pages = query_as!(
+        SlugMatch,
+        "select id, slug, path from pages where account_id = $1 and subdomain_id = $2 and slug = any($3)",
+        account_id,
+        subdomain_id,
+        slugs as _,
+    )
+    .fetch_all(conn)
+    .await?;
+    Ok(pages)
+}
+
 /// Returns where a page of the account is served.
 pub async fn find_location(
     conn: &mut Conn,
