@@ -36,9 +36,10 @@ impl Packages {
         self.installed("pypi", &["requirements.txt"], |folder| {
             run(Command::new("python3").args(["-m", "venv"]).arg(folder))
                 .context("this test needs Python 3 and pip to install third-party programs")?;
+            // The lock lists all dependencies. With `--no-deps`, a newer release of one can't enter by the extras of another.
             let mut pip = Command::new(folder.join("bin/pip"));
             run(pip
-                .args(["install", "--quiet", "--require-hashes", "--requirement"])
+                .args(["install", "--quiet", "--no-deps", "--require-hashes", "--requirement"])
                 .arg(folder.join("requirements.txt")))
         })
     }

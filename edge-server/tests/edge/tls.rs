@@ -144,7 +144,13 @@ async fn parallel_first_handshakes_cost_one_query() {
           where datname = current_database() and wait_event_type = 'Lock' and query like '%from certificates where name%';
         if waiting <> 1 then raise '% lookups', waiting; end if;
     end $$";
+    let is_locked = "do $$ begin
+        if not exists (select from pg_locks
+          where relation = 'certificates'::regclass and mode = 'AccessExclusiveLock' and granted)
+        then raise 'not locked yet'; end if;
+    end $$";
     let handshakes = async {
+        until(async || store::execute_raw(&tls.edge.database.db, is_locked).await.is_ok()).await;
         let all = (0..40).map(|_| tls.connect("shop.example.org"));
         futures::future::join_all(all).await
     };
