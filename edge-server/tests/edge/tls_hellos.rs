@@ -35,10 +35,11 @@ async fn rest(stream: &mut TcpStream) -> Vec<u8> {
     all
 }
 
-/// Returns the memory of this process, which the edge is a part of.
+/// Returns the memory of this process, which the edge is a part of, without the pages of the program's file: code is
+/// loaded when it first runs.
 fn resident_bytes() -> usize {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap();
     line.trim().trim_end_matches(" kB").parse::<usize>().unwrap() * 1_024
 }
 
