@@ -4,9 +4,11 @@
 //! order after the lease.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use chrono::TimeDelta;
 use contract::Signal;
+use domain::Transient;
 use domain::certificates::{Delay, FailureCode, renew_at, retry_at};
 use service::{Rounds, Shutdown, ticks};
 use store::certificates::{self, DueCertificate, Failure, IssuedCertificate, Lease};
@@ -21,6 +23,8 @@ use crate::state::JobState;
 
 /// How long the renewal for a domain that is not verified any more is put off.
 const UNSERVED_PAUSE: TimeDelta = TimeDelta::hours(1);
+/// Pause before a result is stored again.
+const STORE_RETRY_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Orders due certificates until shutdown, which aborts the orders under way: their leases expire.
 pub(crate) async fn run(issuing: Arc<Issuing>, rounds: Rounds, shutdown: Shutdown) -> anyhow::Result<()> {
@@ -76,7 +80,7 @@ async fn attempt(issuing: Arc<Issuing>, mut due: DueCertificate, lease: Lease) {
         if due.name.starts_with("*.") && due.order_url.is_some() {
             issuing.dns.remove(issuing.state.clock.now()).await;
         }
-        finish(&issuing, at, &due, &lease, result).await
+        store_result(&issuing, at, &due, &lease, &result).await
     };
     tokio::select! {
         finished = ordering => if let Err(error) = finished {
@@ -157,17 +161,47 @@ async fn keep_lease(issuing: &Issuing, lease: &Lease) {
     }
 }
 
-/// Stores the result of an attempt.
-async fn finish(
+/// Stores the result of an attempt. While Postgres is unavailable, this is retried: else the result would be lost, and the
+/// certificate would wait for the end of the lease.
+async fn store_result(
     issuing: &Issuing,
     at: &ConfiguredAuthority,
     due: &DueCertificate,
     lease: &Lease,
-    result: Result<Outcome, AttemptError>,
+    result: &Result<Outcome, AttemptError>,
+) -> anyhow::Result<()> {
+    let mut attempts = ticks(STORE_RETRY_INTERVAL);
+    loop {
+        attempts.tick().await;
+        match store_result_once(issuing, at, due, lease, result).await {
+            Err(error) if is_transient(&error) => {
+                let (name, error) = (&lease.name, format!("{error:#}"));
+                tracing::warn!(
+                    certificate.name = name,
+                    error,
+                    "storing the result of an order failed and is retried"
+                );
+            }
+            stored => return stored,
+        }
+    }
+}
+
+fn is_transient(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<store::Error>().is_some_and(Transient::is_transient)
+}
+
+async fn store_result_once(
+    issuing: &Issuing,
+    at: &ConfiguredAuthority,
+    due: &DueCertificate,
+    lease: &Lease,
+    result: &Result<Outcome, AttemptError>,
 ) -> anyhow::Result<()> {
     let counted = match result {
-        Ok(Outcome::Issued(issued)) => match store_issued(&issuing.state, at, lease, &issued).await {
+        Ok(Outcome::Issued(issued)) => match store_issued(&issuing.state, at, lease, issued).await {
             Ok(()) => "issued",
+            Err(error) if is_transient(&error) => return Err(error),
             Err(error) => store_failure(issuing, at, due, lease, &AttemptError::Internal(error)).await?,
         },
         Ok(Outcome::Delayed(delay)) => {
@@ -175,7 +209,7 @@ async fn finish(
             certificates::postpone(&mut conn, lease, delay.until, &delay.reason, now).await?;
             "delayed"
         }
-        Err(error) => store_failure(issuing, at, due, lease, &error).await?,
+        Err(error) => store_failure(issuing, at, due, lease, error).await?,
     };
     metrics::CERTIFICATES_ORDERED.add(1, &[("result", counted)]);
     Ok(())

@@ -1,5 +1,7 @@
 //! The fixture: an account with verified domains, an ACME server, and the settings that lead a job-runner to it.
 
+use std::time::{Duration, Instant};
+
 use chrono::{DateTime, Utc};
 use domain::encryption::MasterKey;
 use sandbox::pebble::{Options, Pebble};
@@ -106,13 +108,26 @@ impl Authority {
         })
     }
 
-    /// Waits until the certificate matches, and returns it.
+    /// Waits until the certificate matches, and returns it. Before the wait times out, it prints what the certificate and
+    /// the authority are at.
+    #[expect(clippy::print_stderr, reason = "the output of a failing test")]
     pub(crate) async fn certificate_when(
         &self,
         name: &str,
         matches: impl Fn(&Certificate) -> bool,
     ) -> Certificate {
-        eventually(async || self.certificate(name).await.filter(&matches)).await
+        let mut report_at = Some(Instant::now() + Duration::from_secs(50));
+        eventually(async || {
+            let found = self.certificate(name).await;
+            if report_at.take_if(|at| *at <= Instant::now()).is_some() {
+                let domains = "select string_agg(domain || ' ' || dns_status || ' ' || coalesce(error, ''), ', ') from domains";
+                let domains: Option<String> =
+                    sqlx::query_scalar(domains).fetch_one(&self.account.database.db).await.unwrap();
+                eprintln!("{name} at {}: {found:?}\n{domains:?}\n{}", now(), self.pebble.log());
+            }
+            found.filter(&matches)
+        })
+        .await
     }
 
     pub(crate) async fn issued(&self, name: &str) -> Certificate {

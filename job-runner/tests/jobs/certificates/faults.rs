@@ -5,7 +5,7 @@ use sandbox::test::until;
 
 use super::authority::Authority;
 use super::responders;
-use crate::fixture::account::now;
+use crate::fixture::account::{Account, now};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_domain_that_leads_elsewhere_shows_the_authoritys_words_and_the_next_attempt() {
@@ -53,20 +53,39 @@ async fn an_authority_that_rejects_many_nonces_loses_no_order() {
 async fn an_accepted_order_that_postgres_does_not_store_at_first_is_not_lost() {
     let Some(authority) = Authority::start(&Options::default()).await else { return };
     let account = &authority.account;
-    // As if Postgres shut down, three times.
-    let refuse = "create sequence refusals;
-                  create function refuse() returns trigger language plpgsql as $$ begin
-                      if nextval('refusals') <= 3 then raise exception 'shutting down' using errcode = '57P01'; end if;
-                      return new;
-                  end $$;
-                  create trigger refuse before update on certificates for each row
-                      when (old.order_url is null and new.order_url is not null) execute function refuse()";
-    account.change(refuse).await;
+    refuse_updates(account, "old.order_url is null and new.order_url is not null").await;
     authority.verified_domain("kept.example").await;
     let _running = authority.run(&[]).await;
     authority.issued("kept.example").await;
     assert_eq!(account.number("select last_value from refusals").await, 4);
     assert_eq!((authority.pebble.orders(), authority.pebble.issued()), (1, 1));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_result_that_postgres_does_not_store_at_first_is_not_lost() {
+    let Some(authority) = Authority::start(&Options::default()).await else { return };
+    let account = &authority.account;
+    refuse_updates(account, "old.lease_id is not null and new.lease_id is null").await;
+    authority.verified_domain("stored.example").await;
+    // Nothing is repeated because its lease expired.
+    let _running = authority.run(&["acme.lease_ttl=1h"]).await;
+    let issued = authority.issued("stored.example").await;
+    assert_eq!((issued.failed_attempts, issued.error), (0, None));
+    assert_eq!(account.number("select last_value from refusals").await, 4);
+    assert_eq!((authority.pebble.orders(), authority.pebble.issued()), (1, 1));
+}
+
+/// Refuses the first three updates of certificates that match, as if Postgres shut down.
+async fn refuse_updates(account: &Account, condition: &str) {
+    let refuse = format!(
+        "create sequence refusals;
+         create function refuse() returns trigger language plpgsql as $$ begin
+             if nextval('refusals') <= 3 then raise exception 'shutting down' using errcode = '57P01'; end if;
+             return new;
+         end $$;
+         create trigger refuse before update on certificates for each row when ({condition}) execute function refuse()"
+    );
+    account.change(&refuse).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
