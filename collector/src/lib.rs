@@ -44,7 +44,7 @@ const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(20);
 /// # Errors
 /// A setting is invalid, the segment folder cannot be opened, or a component died.
 pub async fn run(config: Config, listeners: Listeners, shutdown: Shutdown) -> anyhow::Result<()> {
-    service::metrics::declare(metrics::ALL);
+    service::metrics::declare(&[metrics::ALL, store::metrics::ALL, cache::metrics::ALL]);
     config.collector.check()?;
     let trust = EdgeTrust::new(config.secrets.edge_token.expose_secret())?;
     let (clock, rng) = (Clock::system(), Rng::system());

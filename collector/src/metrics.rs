@@ -45,6 +45,14 @@ pub(crate) static VISITS_RECOMPUTE_SECONDS: Histogram = Histogram::new(
 pub(crate) static SEGMENT_UNSENT_BYTES: Gauge =
     Gauge::new("collector_segment_unsent_bytes", "Bytes of segments that are not yet in ClickHouse.");
 
+pub(crate) static SEGMENT_MAX_BYTES: Gauge = Gauge::new(
+    "collector_segment_max_bytes",
+    "The limit of segments.max_unsent_bytes, beyond which events are dropped.",
+);
+
+pub(crate) static SEGMENT_FREE_BYTES: Gauge =
+    Gauge::new("collector_segment_free_bytes", "Free bytes of the file system with the folder of segments.");
+
 pub(crate) static SEGMENT_OLDEST_SECONDS: Gauge = Gauge::new(
     "collector_segment_oldest_seconds",
     "Age of the oldest segment that is not yet in ClickHouse.",
@@ -74,6 +82,8 @@ pub(crate) static ALL: &[&dyn Instrument] = &[
     &SEGMENT_INSERT_SECONDS,
     &VISITS_RECOMPUTE_SECONDS,
     &SEGMENT_UNSENT_BYTES,
+    &SEGMENT_MAX_BYTES,
+    &SEGMENT_FREE_BYTES,
     &SEGMENT_OLDEST_SECONDS,
     &SEGMENTS_REFUSED,
     &INSERTS_FAILED,

@@ -45,12 +45,12 @@ pub(crate) fn open(
     (clock, rng, shutdown): (Clock, Rng, Shutdown),
     readiness: &Readiness,
 ) -> anyhow::Result<(Journal, Writer, Shipper)> {
-    let (folder, leftovers) = Folder::open(folder)?;
+    let (path, (folder, leftovers)) = (folder, Folder::open(folder)?);
     let bytes = leftovers.iter().map(|segment| segment.bytes).sum();
     if !leftovers.is_empty() {
         tracing::info!(segments = leftovers.len(), bytes, "sending the events of an earlier process");
     }
-    let backlog = Backlog::new(bytes, limits.max_unsent_bytes, readiness.register("segments_backlog"));
+    let backlog = Backlog::new(path, bytes, limits.max_unsent_bytes, readiness.register("segments_backlog"));
     let writable = readiness.register("segments_writable");
     let (journal, writer, sealed) =
         Journal::new((folder, leftovers), backlog.clone(), limits, (clock.clone(), rng), writable)?;

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use anyhow::Context;
 use axum::extract::FromRef;
-use chrono::TimeDelta;
-use contract::Signal;
+use chrono::{DateTime, TimeDelta, Utc};
+use contract::{DatedSignal, Signal};
 use domain::addresses::Addresses;
 use domain::encryption::MasterKey;
 use domain::peppers::{self, Peppers};
@@ -225,7 +225,7 @@ impl App {
             rows.push(store::outbox::insert_signal(&mut tx, signal, now, now + RELAY_DELAY).await?);
         }
         store::commit(tx).await.map_err(Problem::commit_failed)?;
-        if !signals.is_empty() && self.publish(&signals).await {
+        if !signals.is_empty() && self.publish(signals, now).await {
             tokio::spawn(delete_sent(self.db.clone(), rows));
         }
         Ok(())
@@ -235,14 +235,16 @@ impl App {
     pub async fn commit_and_send(&self, tx: store::Tx, signals: Vec<Signal>) -> Result<(), Problem> {
         store::commit(tx).await.map_err(Problem::commit_failed)?;
         if !signals.is_empty() {
-            self.publish(&signals).await;
+            self.publish(signals, self.clock.now()).await;
         }
         Ok(())
     }
 
     /// Returns whether the signals were published.
-    async fn publish(&self, signals: &[Signal]) -> bool {
-        let published = self.bus.publish_for_request(signals).await;
+    async fn publish(&self, signals: Vec<Signal>, written_at: DateTime<Utc>) -> bool {
+        let dated = |signal| DatedSignal { signal, written_at: Some(written_at) };
+        let signals: Vec<_> = signals.into_iter().map(dated).collect();
+        let published = self.bus.with_messages::<DatedSignal>().publish_for_request(&signals).await;
         if let Err(error) = &published {
             tracing::warn!(%error, signals = signals.len(), "failed to publish signals; the outbox will deliver them");
         }

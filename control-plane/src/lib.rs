@@ -39,7 +39,7 @@ pub use config::{Config, DEFAULTS};
 
 /// Runs the service until `shutdown`, or until a component fails.
 pub async fn run(config: Config, listeners: Listeners, shutdown: Shutdown) -> anyhow::Result<()> {
-    service::metrics::declare(&[]);
+    service::metrics::declare(&[store::metrics::ALL, cache::metrics::ALL]);
     let readiness = Readiness::new(&shutdown);
     let app = App::new(&config).context("control-plane")?;
     let mut lifecycle = Lifecycle::new(shutdown.clone());

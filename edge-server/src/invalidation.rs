@@ -6,11 +6,12 @@
 use std::time::Duration;
 
 use cache::BusEvent;
-use contract::{Change, Signal};
+use contract::{Change, DatedSignal, Signal};
 use domain::previews::PreviewLabel;
 use futures::StreamExt;
 use service::{Check, Shutdown};
 
+use crate::metrics;
 use crate::state::EdgeState;
 use crate::tls::TlsTermination;
 
@@ -22,17 +23,26 @@ pub(crate) async fn listen(state: EdgeState, check: Check, shutdown: Shutdown) -
     // Without signals the state stays ready: entries expire by age.
     check.ok();
     limit_age(&state, Some(MAX_AGE_WITHOUT_SIGNALS));
-    let mut events = std::pin::pin!(state.bus.subscribe());
+    let mut events = std::pin::pin!(state.bus.with_messages::<DatedSignal>().subscribe());
     while let Some(Some(event)) = shutdown.unless_requested(events.next()).await {
         match event {
-            BusEvent::Message(Signal::Changed(change)) => apply(&state, change),
-            BusEvent::Message(
-                Signal::OutboxFilled
-                | Signal::DeliveriesDue { .. }
-                | Signal::TriggersDue
-                | Signal::RunsDue { .. }
-                | Signal::RunsAnswered { .. },
-            ) => {}
+            BusEvent::Message(DatedSignal { signal: Signal::Changed(change), written_at }) => {
+                apply(&state, change);
+                if let Some(written_at) = written_at {
+                    // Another machine's clock may be ahead.
+                    let lag = (state.clock.now() - written_at).to_std().unwrap_or_default();
+                    metrics::INVALIDATION_LAG_SECONDS.record(lag, &[]);
+                }
+            }
+            BusEvent::Message(DatedSignal {
+                signal:
+                    Signal::OutboxFilled
+                    | Signal::DeliveriesDue { .. }
+                    | Signal::TriggersDue
+                    | Signal::RunsDue { .. }
+                    | Signal::RunsAnswered { .. },
+                ..
+            }) => {}
             BusEvent::Lagged => {
                 state.sites.invalidate_all();
                 state.answers.invalidate_all();

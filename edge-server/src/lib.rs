@@ -37,7 +37,7 @@ use transport::router::HostRouter;
 /// # Errors
 /// A setting is invalid, or a component failed.
 pub async fn run(config: Config, listeners: Listeners, shutdown: Shutdown) -> anyhow::Result<()> {
-    service::metrics::declare(metrics::ALL);
+    service::metrics::declare(&[metrics::ALL, store::metrics::ALL, cache::metrics::ALL]);
     let limits = config.connections.clone();
     let limits = limits.within(service::open_files::raise_limit(config.connections.open_files()));
     let readiness = Readiness::new(&shutdown);

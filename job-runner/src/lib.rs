@@ -39,7 +39,7 @@ pub use config::{Config, DEFAULTS};
 
 /// Runs the service until `shutdown`. Fails if a setting is invalid or a component died.
 pub async fn run(config: Config, listeners: Listeners, shutdown: Shutdown) -> anyhow::Result<()> {
-    service::metrics::declare(metrics::ALL);
+    service::metrics::declare(&[metrics::ALL, store::metrics::ALL, cache::metrics::ALL]);
     let readiness = Readiness::new(&shutdown);
     let state = JobState::new(&config).await.context("job-runner")?;
     let mut lifecycle = Lifecycle::new(shutdown.clone());

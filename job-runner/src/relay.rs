@@ -8,7 +8,7 @@
 
 use std::time::Duration;
 
-use contract::Signal;
+use contract::{DatedSignal, Signal};
 use queue::Task;
 use service::{Rounds, Shutdown};
 use store::outbox;
@@ -69,14 +69,14 @@ impl Relay {
             match row.message {
                 Some(signal) => {
                     ids.push(row.id);
-                    signals.push(signal);
+                    signals.push(DatedSignal { signal, written_at: Some(row.created_at) });
                 }
                 None => unreadable.push(row),
             }
         }
         let unreadable = Batch::of_signals(&mut tx, unreadable, now).await?;
         ids.extend(unreadable.dropped());
-        self.state.bus.publish_all(&signals).await?;
+        self.state.bus.with_messages::<DatedSignal>().publish_all(&signals).await?;
         outbox::delete(&mut tx, &ids).await?;
         store::commit(tx).await?;
         self.reports.add(unreadable);

@@ -1,4 +1,4 @@
-//! Every instrument of a service stands in its `metrics.rs`, is listed there, and has a conventional name and a help text.
+//! Every instrument of a crate stands in its `metrics.rs`, is listed there, and has a conventional name and a help text.
 
 use std::collections::BTreeSet;
 
@@ -6,18 +6,21 @@ use regex::Regex;
 
 use crate::source_tree::{File, rust_files};
 
-/// The folders of services, and what the names of their metrics begin with.
-const SERVICES: [(&str, &str); 4] = [
+/// The folders of crates with instruments, and what the names of these begin with.
+const CRATES: [(&str, &str); 7] = [
     ("collector", "collector_"),
     ("control-plane", "control_plane_"),
     ("edge-server", "edge_"),
     ("job-runner", "job_runner_"),
+    ("libs/instruments", "webruntime_"),
+    ("libs/redis-connection", "webruntime_"),
+    ("libs/store", "webruntime_"),
 ];
 
-/// What is wrong with the instruments of one file of a service.
+/// What is wrong with the instruments of one file of a crate.
 fn violations(path: &str, text: &str, prefix: &str) -> Vec<String> {
     let declaration = Regex::new(
-        r#"static (\w+): (Counter|FastCounters|Gauge|Histogram)\b[^=]*=\s*\w+::new\(\s*"([^"]*)",\s*"([^"]*)""#,
+        r#"static (\w+): (Counter|FastCounters|FastCounterTable|Gauge|ObservableGauge|Histogram)\b[^=]*=\s*\w+::new\(\s*"([^"]*)",\s*"([^"]*)""#,
     )
     .expect("a valid pattern");
     let list = text.split_once("static ALL:").map_or("", |(_, list)| list);
@@ -34,7 +37,7 @@ fn violations(path: &str, text: &str, prefix: &str) -> Vec<String> {
         require(listed.contains(instrument), "is not listed in ALL");
         require(name.starts_with(prefix), &format!("does not begin with {prefix}"));
         require(
-            name.ends_with("_total") == matches!(kind, "Counter" | "FastCounters"),
+            name.ends_with("_total") == matches!(kind, "Counter" | "FastCounters" | "FastCounterTable"),
             "ends wrongly: _total",
         );
         require(kind != "Histogram" || name.ends_with("_seconds"), "does not end in its unit");
@@ -48,7 +51,7 @@ fn every_instrument_is_listed_with_its_help() {
     let (mut found, mut count) = (Vec::new(), 0);
     for file in rust_files().iter().filter(|file: &&File| !file.is_test()) {
         let Some((_, prefix)) =
-            SERVICES.iter().find(|(folder, _)| file.path.starts_with(format!("{folder}/src")))
+            CRATES.iter().find(|(folder, _)| file.path.starts_with(format!("{folder}/src")))
         else {
             continue;
         };

@@ -6,7 +6,7 @@ use cargo_metadata::{DependencyKind, Metadata, MetadataCommand};
 
 /// The crates of each layer, lowest first.
 const LAYERS: [&[&str]; 7] = [
-    &["domain"],
+    &["domain", "instruments"],
     &["contract", "automation", "redis-connection"],
     &["store", "warehouse", "cache", "queue", "blobs", "outbound", "dns", "web", "service"],
     &["sandbox", "operations"],

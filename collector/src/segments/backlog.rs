@@ -1,5 +1,6 @@
 //! The unsent bytes on disk, and their limit.
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -12,6 +13,7 @@ use crate::metrics;
 pub(super) struct Backlog(Arc<Shared>);
 
 struct Shared {
+    folder: PathBuf,
     bytes: AtomicU64,
     total_added: AtomicU64,
     max_bytes: u64,
@@ -20,14 +22,17 @@ struct Shared {
 }
 
 impl Backlog {
-    pub(super) fn new(bytes: u64, max_bytes: u64, check: Check) -> Self {
+    pub(super) fn new(folder: &Path, bytes: u64, max_bytes: u64, check: Check) -> Self {
         let backlog = Self(Arc::new(Shared {
+            folder: folder.to_owned(),
             bytes: bytes.into(),
             total_added: 0.into(),
             max_bytes,
             is_full: false.into(),
             check,
         }));
+        #[expect(clippy::cast_precision_loss, reason = "a gauge needs no more than 53 bits")]
+        metrics::SEGMENT_MAX_BYTES.set(max_bytes as f64, &[]);
         backlog.0.check.ok();
         backlog.report(bytes);
         backlog
@@ -55,6 +60,11 @@ impl Backlog {
     fn report(&self, bytes: u64) {
         #[expect(clippy::cast_precision_loss, reason = "a gauge needs no more than 53 bits")]
         metrics::SEGMENT_UNSENT_BYTES.set(bytes as f64, &[]);
+        // One system call, beside the sync of a group or the insert of a segment.
+        if let Ok(disk) = rustix::fs::statvfs(&self.0.folder) {
+            #[expect(clippy::cast_precision_loss, reason = "a gauge needs no more than 53 bits")]
+            metrics::SEGMENT_FREE_BYTES.set((disk.f_bavail * disk.f_frsize) as f64, &[]);
+        }
         let is_full = bytes >= self.0.max_bytes;
         match (self.0.is_full.swap(is_full, Ordering::Relaxed), is_full) {
             (false, true) => {

@@ -30,9 +30,9 @@ struct Fixture {
 
 fn fixture(folder: &Path, limits: Limits) -> Fixture {
     let readiness = Readiness::new(&Shutdown::new());
-    let (folder, leftovers) = Folder::open(folder).unwrap();
+    let (path, (folder, leftovers)) = (folder, Folder::open(folder).unwrap());
     let bytes = leftovers.iter().map(|segment| segment.bytes).sum();
-    let backlog = Backlog::new(bytes, limits.max_unsent_bytes, readiness.register("backlog"));
+    let backlog = Backlog::new(path, bytes, limits.max_unsent_bytes, readiness.register("backlog"));
     let base = (Clock::system(), Rng::system());
     let (journal, writer, sealed) =
         Journal::new((folder, leftovers), backlog.clone(), limits, base, readiness.register("writable"))

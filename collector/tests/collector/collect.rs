@@ -86,6 +86,13 @@ async fn every_request_gets_204_and_dropped_events_are_counted_by_reason() {
         assert!(metrics.lines().any(|found| found == line), "no `{line}` in\n{metrics}");
     }
     assert!(metrics.lines().any(|found| found == "collector_events_accepted_total 1"), "{metrics}");
+    let gauge = |name: &str| {
+        let value = metrics.lines().find_map(|line| line.strip_prefix(name)?.trim().parse::<f64>().ok());
+        value.unwrap_or_else(|| panic!("no {name} in\n{metrics}"))
+    };
+    let limit = gauge("collector_segment_max_bytes");
+    assert!(limit > gauge("collector_segment_unsent_bytes"), "{metrics}");
+    assert!(gauge("collector_segment_free_bytes") > 0.0, "{metrics}");
     until(async || fixture.page_views().await == 1).await;
     collector.kill().await;
 }

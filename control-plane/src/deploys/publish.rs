@@ -38,7 +38,7 @@ const BATCH_BYTES: u64 = 2 << 20;
 pub(crate) enum Source<'a> {
     /// From the zip with this blob; `None` if all announced files were stored.
     Zip(Option<Uuid>),
-    /// From the files of its preview, whose host has this label.
+    /// From the files of its preview: its host has this label.
     Preview(&'a str),
 }
 
@@ -251,7 +251,7 @@ pub(super) async fn charge<S>(
 struct PagesBefore<'a> {
     /// Pages with a slug of the deploy.
     known: &'a [FoundPage],
-    /// Other pages whose path is now that of another page or file. They lose it.
+    /// Other pages that lose their path to another page or file.
     moved: &'a [&'a FoundPage],
 }
 

@@ -19,6 +19,7 @@ use super::pages::page::Presentation;
 use super::pages::renderer::FormRenderer;
 use crate::config::{Cache, weight};
 use crate::cpu_work::{Busy, CpuWork, Tenant};
+use crate::metrics::CacheName;
 
 /// Upper bound of the memory of a compiled pattern.
 const PATTERN_BYTES: usize = 64 << 10;
@@ -55,8 +56,8 @@ impl FormCache {
         let weigh_page = |_: &_, page: &Arc<CachedFormPage>| weight(page.weight());
         Self {
             lookups,
-            forms: StaleOnErrorCache::new(config.bounds(MAX_BYTES), weigh),
-            pages: StaleOnErrorCache::new(config.bounds(MAX_BYTES), weigh_page),
+            forms: CacheName::Forms.new_cache(config.bounds(MAX_BYTES), weigh),
+            pages: CacheName::FormPages.new_cache(config.bounds(MAX_BYTES), weigh_page),
             cpu,
         }
     }

@@ -13,6 +13,7 @@ use uuid::Uuid;
 use web::Problem;
 
 use crate::config::weight;
+use crate::metrics::CacheName;
 
 const MAX_BYTES: u64 = 16 << 20;
 const MAX_AGE: Duration = Duration::from_secs(1);
@@ -34,7 +35,7 @@ impl ResultCache {
     pub(crate) fn new() -> Self {
         let weigh = |_: &Uuid, counted: &Arc<Counted>| weight(256 + counted.body.len());
         let bounds = Bounds { max_bytes: MAX_BYTES, max_age: MAX_AGE, retry_interval: MAX_AGE };
-        Self { results: StaleOnErrorCache::new(bounds, weigh) }
+        Self { results: CacheName::FormResults.new_cache(bounds, weigh) }
     }
 
     /// Returns a form's results as JSON.

@@ -45,6 +45,11 @@ impl<'a> CachedResponse<'a> {
         Self { template, etag: Some(etag), cache_status: None, content_encoding, hsts: None, body }
     }
 
+    /// Returns 200 or 304.
+    pub(crate) fn status(&self) -> StatusCode {
+        if self.body.is_some() { StatusCode::OK } else { StatusCode::NOT_MODIFIED }
+    }
+
     /// Returns the body, also for a HEAD request.
     pub(crate) fn body(&self) -> Option<&Bytes> {
         self.body

@@ -4,6 +4,8 @@ use domain::addresses::Addresses;
 use domain::previews::PreviewLabel;
 use http::{HeaderMap, Uri, Version, header};
 
+use crate::metrics::HostLabel;
+
 /// The kind of a requested host.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum HostKind<'a> {
@@ -25,7 +27,26 @@ pub(crate) enum SiteHost<'a> {
     Custom(&'a str),
 }
 
+impl HostKind<'_> {
+    /// Returns its label in metrics.
+    pub(crate) fn label(self) -> HostLabel {
+        match self {
+            Self::Base => HostLabel::Base,
+            Self::Site(host) => host.label(),
+            Self::Unknown => HostLabel::Unknown,
+        }
+    }
+}
+
 impl<'a> SiteHost<'a> {
+    /// Returns its label in metrics.
+    pub(crate) fn label(self) -> HostLabel {
+        match self {
+            Self::Subdomain(_) | Self::Preview(_) => HostLabel::Subdomain,
+            Self::Custom(_) => HostLabel::Custom,
+        }
+    }
+
     /// Returns the cache key.
     pub(super) fn key(self) -> &'a str {
         match self {

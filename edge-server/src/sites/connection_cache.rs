@@ -6,6 +6,8 @@ use std::time::Instant;
 
 use store::subdomains::Site;
 
+use crate::metrics::HostLabel;
+
 /// The cache of one connection: a browser usually asks one host for many things.
 #[derive(Default)]
 pub(crate) struct ConnectionCache {
@@ -17,6 +19,7 @@ pub(crate) struct ConnectionCache {
 pub(crate) struct ConnectionSite {
     /// The host as the client wrote it.
     pub(crate) host: Box<str>,
+    pub(crate) host_label: HostLabel,
     pub(crate) site: Arc<Site>,
     pub(crate) validity: Validity,
 }

@@ -28,6 +28,7 @@ use super::page_response::FoundPage;
 use super::pages::encodings::Accepted;
 use super::sitemaps;
 use crate::etag;
+use crate::metrics::{self, HostLabel};
 use crate::page_request::PageRequest;
 use crate::request_id::request_id;
 use crate::state::EdgeState;
@@ -82,20 +83,21 @@ impl Found {
     }
 }
 
-/// Returns the page or file for a request if it is cached. `cache` belongs to the request's connection.
+/// Returns the page or file for a request if it is cached, and the kind of its host. `cache` belongs to the request's connection.
 pub(crate) fn find_cached(
     state: &EdgeState,
     cache: &mut ConnectionCache,
     request: &PageRequest<'_>,
     accepted: Accepted,
     now: Instant,
-) -> Option<Found> {
+) -> Option<(Found, HostLabel)> {
     let (raw_host, cached) = (request.host, &mut cache.site);
     let is_current = |site: &_| state.sites.is_current(site, now);
     if !cached.as_ref().is_some_and(|site| *site.host == *raw_host && is_current(site)) {
         *cached = state.sites.peek(site_host(state, raw_host)?, raw_host, now);
     }
-    let site = &cached.as_ref()?.site;
+    let cached = cached.as_ref()?;
+    let (site, host) = (&cached.site, cached.host_label);
     if site.suspended || site.moved_to.is_some() {
         return None;
     }
@@ -109,12 +111,17 @@ pub(crate) fn find_cached(
         }
         _ => return None,
     };
-    Some(found.for_request(site, request))
+    Some((found.for_request(site, request), host))
 }
 
-/// Returns the page or file for a request, loading it if necessary. `None` if the response is anything but a page with the
+/// Returns the page or file for a request and the kind of its host, loading it if necessary. `None` if the response is anything but a page with the
 /// status 200, or a file with that status that is kept in memory.
-pub(crate) async fn find(state: &EdgeState, request: &PageRequest<'_>, accepted: Accepted) -> Option<Found> {
+pub(crate) async fn find(
+    state: &EdgeState,
+    request: &PageRequest<'_>,
+    accepted: Accepted,
+) -> Option<(Found, HostLabel)> {
+    let began = Instant::now();
     let path = RequestPath::parse(request.path).filter(|path| !is_reserved(path.path()))?;
     let host = site_host(state, request.host)?;
     if host == SiteHost::Subdomain(assets::NAME) {
@@ -125,14 +132,17 @@ pub(crate) async fn find(state: &EdgeState, request: &PageRequest<'_>, accepted:
         return None;
     }
     let found: Found = match find_answer(state, &site, &path, request.query).await.ok()? {
-        FoundAnswer::Page(page, 200) => page.into(),
+        FoundAnswer::Page(page, 200) => {
+            record_miss(page.cache_status, began);
+            page.into()
+        }
         FoundAnswer::File(file, 200, headers) => {
             let body = state.file_bodies.find_small(&file, accepted).await?;
             FoundFile { file, headers, body }.into()
         }
         _ => return None,
     };
-    Some(found.for_request(&site.value, request))
+    Some((found.for_request(&site.value, request), host.label()))
 }
 
 /// Returns the response to a request that hyper has parsed, if its page or file is cached.
@@ -141,12 +151,19 @@ pub(crate) fn answer_cached(
     cache: &mut ConnectionCache,
     request: &PageRequest<'_>,
     headers: &HeaderMap,
-) -> Option<WholeResponse> {
+) -> Option<(WholeResponse, HostLabel)> {
     if headers.contains_key(header::RANGE) {
         return None;
     }
-    let found = find_cached(state, cache, request, Accepted::from_headers(headers), Instant::now())?;
-    Some(respond(state, &found, request.is_get, headers))
+    let (found, host) = find_cached(state, cache, request, Accepted::from_headers(headers), Instant::now())?;
+    Some((respond(state, &found, request.is_get, headers), host))
+}
+
+/// Records how long a page took whose lookup `began` then, if it was not in memory.
+pub(super) fn record_miss(status: CacheStatus, began: Instant) {
+    if status == CacheStatus::Miss {
+        metrics::PAGE_MISS_SECONDS.record(began.elapsed(), &[]);
+    }
 }
 
 /// Returns the response with a found page or file, or a 304.

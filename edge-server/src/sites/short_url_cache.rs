@@ -6,6 +6,7 @@ use cache::StaleOnErrorCache;
 use store::read_pool::{ReadError, ReadPool};
 
 use crate::config::{Cache, weight};
+use crate::metrics::CacheName;
 
 /// Enough for half a million short URLs.
 const MAX_BYTES: u64 = 64 << 20;
@@ -19,7 +20,7 @@ pub(crate) struct ShortUrlCache {
 impl ShortUrlCache {
     pub(crate) fn new(lookups: ReadPool, config: &Cache) -> Self {
         let weigh = |slug: &String, _: &Option<String>| weight(128 + slug.len());
-        Self { lookups, sites: StaleOnErrorCache::new(config.bounds(MAX_BYTES), weigh) }
+        Self { lookups, sites: CacheName::ShortUrls.new_cache(config.bounds(MAX_BYTES), weigh) }
     }
 
     /// Returns the name of the site with the page of the short URL.

@@ -3,6 +3,8 @@
 //! User HTML must never share an origin with the API, because a page there could call the API with the visitor's cookie.
 //! So the response is sandboxed, which gives it an origin of its own.
 
+use std::time::Instant;
+
 use axum::body::Body;
 use axum::extract::{RawQuery, State};
 use axum::response::Response;
@@ -13,7 +15,7 @@ use web::{Path, Problem};
 
 use super::classify_host::SiteHost;
 use super::error_responses::{busy, lookup_failed, not_found};
-use super::page_lookup::{Found, find_page_of_host, respond};
+use super::page_lookup::{Found, find_page_of_host, record_miss, respond};
 use crate::cpu_work::Busy;
 use crate::state::EdgeState;
 
@@ -30,6 +32,7 @@ pub(crate) async fn show(
     if !domain::pages::check_slug(&slug).is_empty() {
         return not_found();
     }
+    let began = Instant::now();
     let name = match site_name(&state, &slug, query.as_deref().unwrap_or_default()).await {
         Ok(Some(name)) => name,
         Ok(None) => return not_found(),
@@ -49,6 +52,7 @@ pub(crate) async fn show(
         Ok(page) => page,
         Err(Busy) => return busy(),
     };
+    record_miss(found.cache_status, began);
     let found = Found::from(found);
     let mut response = respond(&state, &found, method == Method::GET, &headers).map(Body::new);
     response.headers_mut().insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(SANDBOX));

@@ -14,6 +14,7 @@ use super::classify_host::SiteHost;
 use super::connection_cache::{ConnectionSite, Generation, Validity};
 use crate::config::{Cache, weight};
 use crate::cpu_work::{CpuWork, Tenant};
+use crate::metrics::CacheName;
 
 /// About the memory of parsed rules for each byte of their text.
 const PARSED_FACTOR: usize = 8;
@@ -37,7 +38,7 @@ impl SiteCache {
         };
         Self {
             lookups,
-            sites: StaleOnErrorCache::new(config.bounds(config.max_host_bytes), weigh),
+            sites: CacheName::Hosts.new_cache(config.bounds(config.max_host_bytes), weigh),
             generation: Generation::default(),
             cpu,
         }
@@ -47,7 +48,8 @@ impl SiteCache {
     pub(crate) fn peek(&self, host: SiteHost<'_>, raw_host: &str, now: Instant) -> Option<ConnectionSite> {
         let generation = self.generation.current();
         let (site, until) = self.sites.peek_with_expiry(host.key(), now)?;
-        Some(ConnectionSite { host: raw_host.into(), site: site?, validity: Validity { until, generation } })
+        let validity = Validity { until, generation };
+        Some(ConnectionSite { host: raw_host.into(), host_label: host.label(), site: site?, validity })
     }
 
     /// Returns whether a connection's copy is still valid.

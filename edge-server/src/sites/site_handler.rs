@@ -4,6 +4,7 @@
 //! (`domain::static_sites::resolution`), then the generated `robots.txt` or `sitemap.xml`, and the site's not-found page.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use axum::body::Body;
 use axum::extract::{Request, State};
@@ -22,7 +23,7 @@ use super::files::found_file::FoundFile;
 use super::files::site_file::SiteFile;
 use super::files::site_files;
 use super::header_templates::NOINDEX;
-use super::page_lookup::{Found, FoundAnswer, find_answer, find_site, respond};
+use super::page_lookup::{Found, FoundAnswer, find_answer, find_site, record_miss, respond};
 use super::page_response::FoundPage;
 use super::pages::encodings::Accepted;
 use super::pages::tracker;
@@ -89,6 +90,7 @@ async fn read(state: &EdgeState, host: SiteHost<'_>, request: &Parts) -> Result<
     if path.as_ref().is_some_and(|path| is_reserved(path.path())) {
         return Err(not_found());
     }
+    let began = Instant::now();
     let site = find_site(state, host).await?;
     if let (SiteHost::Subdomain(_), Some(name)) = (host, &site.value.moved_to) {
         let path = request.uri.path_and_query().map_or("/", PathAndQuery::as_str);
@@ -99,6 +101,7 @@ async fn read(state: &EdgeState, host: SiteHost<'_>, request: &Parts) -> Result<
     match find_answer(state, &site, &path, request.uri.query().unwrap_or_default()).await? {
         FoundAnswer::Page(page, 404) => Ok(not_found_with(state, &page, request)),
         FoundAnswer::Page(page, _) => {
+            record_miss(page.cache_status, began);
             Ok(respond(state, &Found::from(page), is_get, &request.headers).map(Body::new))
         }
         FoundAnswer::File(file, 200, headers) => Ok(with_file(state, file, headers, request).await),

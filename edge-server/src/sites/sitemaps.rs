@@ -19,6 +19,7 @@ use uuid::Uuid;
 use super::classify_host::SiteHost;
 use crate::config::{Cache, weight};
 use crate::cpu_work::{CpuWork, Tenant};
+use crate::metrics::CacheName;
 
 /// Most URLs in a sitemap (sitemaps.org).
 const MAX_URLS: i64 = 50_000;
@@ -37,7 +38,7 @@ pub(crate) struct SitemapCache {
 impl SitemapCache {
     pub(crate) fn new(lookups: ReadPool, config: &Cache, cpu: CpuWork) -> Self {
         let weigh = |key: &(Uuid, Arc<str>), xml: &Bytes| weight(256 + key.1.len() + xml.len());
-        Self { lookups, sitemaps: StaleOnErrorCache::new(config.bounds(MAX_BYTES), weigh), cpu }
+        Self { lookups, sitemaps: CacheName::Sitemaps.new_cache(config.bounds(MAX_BYTES), weigh), cpu }
     }
 
     /// Returns the response for `/sitemap.xml`.

@@ -12,6 +12,7 @@ use store::read_pool::{ReadError, ReadPool};
 use super::known_names::{KnownNames, PAGE};
 use super::served_certificate::ServedCertificate;
 use crate::config::{Cache, weight};
+use crate::metrics::CacheName;
 
 /// The memory of an entry beside its certificate.
 const ENTRY_BYTES: usize = 256;
@@ -48,7 +49,8 @@ impl CertificateCache {
         };
         Self {
             lookups,
-            certificates: StaleOnErrorCache::new(config.bounds(config.max_certificate_bytes), weigh),
+            certificates: CacheName::Certificates
+                .new_cache(config.bounds(config.max_certificate_bytes), weigh),
             known_names: KnownNames::default(),
             lookup_rate: LookupRate::default(),
             master_key,

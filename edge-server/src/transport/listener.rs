@@ -17,6 +17,7 @@ use super::proxy_protocol;
 use super::router::HostRouter;
 use super::service::{EdgeService, Security};
 use crate::config::Connections;
+use crate::metrics::{self, OpenConnection};
 use crate::state::EdgeState;
 use crate::tls;
 
@@ -66,6 +67,8 @@ pub(crate) async fn serve(
     let main = accept_on(sockets.main).context("listen.main")?;
     let https = sockets.https.map(accept_on).transpose().context("listen.https")?;
     let table = ConnectionTable::new(limits.clone(), draining.clone());
+    #[expect(clippy::cast_precision_loss, reason = "a gauge needs no more than 53 bits")]
+    metrics::CONNECTIONS_MAX.set(limits.max as f64, &[]);
     let reaper = tokio::spawn(reap_idle(Arc::clone(&table), limits.clone()));
     let acceptor = Arc::new(Acceptor {
         // With a base URL of http, links lead there and not to https.
@@ -126,10 +129,11 @@ impl Acceptor {
             let permit = acquire(&self.permits, &self.table, room).await;
             let Some(permit) = permit else { break };
             let guard = self.table.insert(network, Instant::now());
+            let open = OpenConnection::new(kind.is_tls);
             let acceptor = Arc::clone(self);
             tokio::spawn(async move {
                 acceptor.serve_connection(stream, peer, kind, &guard).await;
-                drop((guard, permit));
+                drop((guard, permit, open));
             });
         }
     }

@@ -27,9 +27,10 @@ use super::router::HostRouter;
 use super::strict_transport::CustomDomain;
 use super::tracked_body::TrackedBody;
 use crate::forms;
+use crate::metrics::{HostLabel, count_response};
 use crate::page_request::PageRequest;
 use crate::sites::cached_response::WholeResponse;
-use crate::sites::classify_host::raw_host;
+use crate::sites::classify_host::{classify_host, raw_host, requested_host};
 use crate::sites::connection_cache::ConnectionCache;
 use crate::sites::page_lookup;
 use crate::state::EdgeState;
@@ -97,9 +98,14 @@ impl EdgeService {
         }
     }
 
-    /// Returns the response to a request that can be answered from the caches.
-    fn answer_cached(&self, page: &PageRequest<'_>, headers: &HeaderMap) -> Option<WholeResponse> {
+    /// Returns the response to a request that can be answered from the caches, and the kind of its host.
+    fn answer_cached(
+        &self,
+        page: &PageRequest<'_>,
+        headers: &HeaderMap,
+    ) -> Option<(WholeResponse, HostLabel)> {
         forms::page_lookup::answer_cached(&self.state, page, headers)
+            .map(|response| (response, HostLabel::Base))
             .or_else(|| page_lookup::answer_cached(&self.state, &mut self.cache.borrow_mut(), page, headers))
     }
 
@@ -114,6 +120,12 @@ impl EdgeService {
         let certificate = self.security.certificate();
         let origin = fast_path::Origin { certificate, scheme: self.scheme };
         fast_path::serve(stream, &self.state, self.cache.get_mut(), &self.connection, origin).await
+    }
+
+    /// Returns the kind of the host that a request is for.
+    fn host_of(&self, request: &Request<Incoming>) -> HostLabel {
+        let host = requested_host(request.version(), request.headers(), request.uri());
+        host.map_or(HostLabel::Unknown, |host| classify_host(&self.state.addresses, &host).label())
     }
 
     /// Returns whether a request is for a host that the connection's certificate does not cover.
@@ -140,6 +152,7 @@ impl Service<Request<Incoming>> for EdgeService {
         let is_http1 = request.version() < Version::HTTP_2;
         if self.is_misdirected(&request) {
             let response = misdirected().map(EitherBody::Left);
+            count_response(self.host_of(&request), response.status());
             return Either::Left(ready(Ok(end_if_closing(&self.connection, is_http1, response))));
         }
         let is_secure = self.scheme.is_https(headers.get(FORWARDED_PROTO).map(HeaderValue::as_bytes));
@@ -148,15 +161,16 @@ impl Service<Request<Incoming>> for EdgeService {
         if !redirects
             && request.body().is_end_stream()
             && let Some(page) = PageRequest::new(&request, is_secure)
-            && let Some(response) = self.answer_cached(&page, headers)
+            && let Some((response, host)) = self.answer_cached(&page, headers)
         {
+            count_response(host, response.status());
             let response = if is_head { remove_body(response) } else { response };
             let response = response.map(EitherBody::Left);
             return Either::Left(ready(Ok(end_if_closing(&self.connection, is_http1, response))));
         }
         let active = self.connection.begin_response();
         let counted = self.connection.begin_request();
-        let timeout = self.body_timeout;
+        let (timeout, host) = (self.body_timeout, self.host_of(&request));
         let mut request = request.map(|body| Body::new(MinRateBody::new(body, timeout)));
         request.extensions_mut().insert(ConnectInfo(self.peer));
         let router = self.router.clone();
@@ -180,6 +194,7 @@ impl Service<Request<Incoming>> for EdgeService {
             if let Some((domain, state)) = domain {
                 domain.set_policy(&state, response.headers_mut()).await;
             }
+            count_response(host, response.status());
             let response = if is_head { remove_body(response) } else { response };
             let response = response.map(|body| EitherBody::Right(TrackedBody::new(body, &active, counted)));
             Ok(end_if_closing(active.connection(), is_http1, response))

@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use contract::{Change, Signal};
+use contract::{Change, DatedSignal, Signal};
 use edge_server::{Config, DEFAULTS};
 use sandbox::test::{TestDatabase, TestFolder, TestRedis, eventually, until};
 use service::config::{Listen, Sources, load};
@@ -222,7 +222,9 @@ impl Edge {
         let mut tx = store::begin(&self.database.db).await.unwrap();
         let due = store::outbox::lock_signals(&mut tx, crate::fixtures::now(), 1_000).await.unwrap();
         for row in &due {
-            self.bus.publish(row.message.as_ref().unwrap()).await.unwrap();
+            let signal = row.message.clone().unwrap();
+            let dated = DatedSignal { signal, written_at: Some(row.created_at) };
+            self.bus.with_messages().publish(&dated).await.unwrap();
         }
         store::outbox::delete(&mut tx, &due.iter().map(|row| row.id).collect::<Vec<_>>()).await.unwrap();
         store::commit(tx).await.unwrap();

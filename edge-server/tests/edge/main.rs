@@ -33,6 +33,7 @@ mod idempotency;
 mod isolation;
 mod kept_files;
 mod limited;
+mod metrics;
 mod pages;
 mod parser_differential;
 mod postgres_outage;

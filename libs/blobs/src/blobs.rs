@@ -11,6 +11,7 @@ use object_store::path::Path;
 use object_store::{ObjectStore, ObjectStoreExt};
 
 use crate::error::Error;
+use crate::measured::measured;
 use crate::name::Name;
 
 /// A stream of the bytes of a blob or of a range of it.
@@ -29,13 +30,13 @@ pub struct Blobs {
 impl Blobs {
     /// Stores a blob from memory.
     pub async fn put(&self, name: Name, bytes: Bytes) -> Result<(), Error> {
-        self.store.put(&name.path(), bytes.into()).await?;
+        measured(self.store.put(&name.path(), bytes.into())).await?;
         Ok(())
     }
 
     /// Returns whether the blob exists.
     pub async fn contains(&self, name: Name) -> Result<bool, Error> {
-        match self.store.head(&name.path()).await {
+        match measured(self.store.head(&name.path())).await {
             Ok(_) => Ok(true),
             Err(object_store::Error::NotFound { .. }) => Ok(false),
             Err(error) => Err(error.into()),
@@ -48,7 +49,7 @@ impl Blobs {
             return Ok(futures::stream::empty().boxed());
         }
         let options = object_store::GetOptions { range: Some(range.into()), ..Default::default() };
-        let found = self.store.get_opts(&name.path(), options).await?;
+        let found = measured(self.store.get_opts(&name.path(), options)).await?;
         Ok(found.into_stream().map_err(Error::from).boxed())
     }
 
@@ -58,7 +59,7 @@ impl Blobs {
     }
 
     pub(crate) async fn delete_at(&self, path: &Path) -> Result<(), Error> {
-        match self.store.delete(path).await {
+        match measured(self.store.delete(path)).await {
             Ok(()) | Err(object_store::Error::NotFound { .. }) => Ok(()),
             Err(error) => Err(error.into()),
         }

@@ -8,6 +8,7 @@ use uuid::Uuid;
 
 use crate::blobs::Blobs;
 use crate::error::Error;
+use crate::measured::measured;
 use crate::name::{self, Name};
 
 /// An upload in progress. Dropping it before [`Incoming::finish`] deletes its bytes.
@@ -41,7 +42,7 @@ impl Blobs {
 
     /// Renames a complete upload to its final name. May be repeated.
     pub async fn store(&self, received: &Received) -> Result<(), Error> {
-        match self.store.rename(&received.path, &received.name.path()).await {
+        match measured(self.store.rename(&received.path, &received.name.path())).await {
             // An earlier attempt has renamed it, and its response was lost.
             Err(object_store::Error::NotFound { .. }) if self.contains(received.name).await? => Ok(()),
             other => Ok(other?),
@@ -76,9 +77,9 @@ impl Incoming {
             let part = std::mem::take(&mut self.buffered).freeze();
             let parts = match &mut self.parts {
                 Some(parts) => parts,
-                None => self.parts.insert(self.blobs.store.put_multipart(&self.path).await?),
+                None => self.parts.insert(measured(self.blobs.store.put_multipart(&self.path)).await?),
             };
-            parts.put_part(part).await?;
+            measured(parts.put_part(part)).await?;
         }
         Ok(())
     }
@@ -89,12 +90,12 @@ impl Incoming {
         match &mut self.parts {
             Some(parts) => {
                 if last.content_length() > 0 {
-                    parts.put_part(last).await?;
+                    measured(parts.put_part(last)).await?;
                 }
-                parts.complete().await?;
+                measured(parts.complete()).await?;
                 self.parts = None;
             }
-            None => drop(self.blobs.store.put(&self.path, last).await?),
+            None => drop(measured(self.blobs.store.put(&self.path, last)).await?),
         }
         let sha256 = std::mem::take(&mut self.digest).finalize().into();
         let name = Name { account_id: self.account_id, sha256 };

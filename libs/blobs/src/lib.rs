@@ -8,6 +8,7 @@ mod config;
 mod connect;
 mod error;
 mod incoming;
+mod measured;
 mod name;
 mod put_all;
 mod sweep;

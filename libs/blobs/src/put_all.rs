@@ -7,6 +7,7 @@ use std::path::Path;
 
 use bytes::Bytes;
 use futures::{StreamExt, TryStreamExt};
+use instruments::MeasuredStore;
 
 use crate::blobs::Blobs;
 use crate::error::Error;
@@ -20,8 +21,11 @@ impl Blobs {
     /// its own. After an error, some of them may be stored.
     pub async fn put_all(&self, blobs: Vec<(Name, Bytes)>) -> Result<(), Error> {
         if let Some(folder) = self.folder.clone() {
-            let written = tokio::task::spawn_blocking(move || write_all(&folder, &blobs));
-            return Ok(written.await.map_err(io::Error::other)??);
+            let written = async {
+                let writing = tokio::task::spawn_blocking(move || write_all(&folder, &blobs));
+                writing.await.map_err(io::Error::other)?
+            };
+            return Ok(MeasuredStore::Blobs.measure(written, Result::is_ok).await?);
         }
         let put = blobs.into_iter().map(|(name, bytes)| self.put(name, bytes));
         futures::stream::iter(put).buffer_unordered(MAX_CONCURRENT).try_collect().await

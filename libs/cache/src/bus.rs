@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use futures::{Stream, StreamExt as _};
 use redis::aio::PubSub;
 use redis_connection::Error::Timeout;
-use redis_connection::{Connection, Server, client};
+use redis_connection::{Connection, Reconnects, Server, client};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -78,6 +78,19 @@ impl<M: Serialize + DeserializeOwned> Bus<M> {
         Ok(Self { client, publisher, retry_at: Arc::default(), channel, messages: PhantomData })
     }
 
+    /// Returns this channel with another type of messages, such as one with an additional field that readers of the first type
+    /// ignore.
+    #[must_use]
+    pub fn with_messages<N>(&self) -> Bus<N> {
+        Bus {
+            client: self.client.clone(),
+            publisher: self.publisher.clone(),
+            retry_at: Arc::clone(&self.retry_at),
+            channel: self.channel.clone(),
+            messages: PhantomData,
+        }
+    }
+
     /// Publishes a message to all current subscribers. After a timeout of two seconds, it may have been published all the
     /// same.
     pub async fn publish(&self, message: &M) -> Result<(), Error> {
@@ -131,8 +144,12 @@ impl<M: Serialize + DeserializeOwned> Bus<M> {
     /// Messages of another version that this one can't read may concern any cached value, so they count as lost; once in
     /// ten seconds at most, because a newer release may publish many.
     pub fn subscribe(&self) -> impl Stream<Item = BusEvent<M>> + Send + use<M> {
-        let subscriber =
-            Subscriber { client: self.client.clone(), channel: self.channel.clone(), connection: None };
+        let subscriber = Subscriber {
+            client: self.client.clone(),
+            channel: self.channel.clone(),
+            connection: None,
+            reconnects: Reconnects::default(),
+        };
         let received = futures::stream::unfold(subscriber, async |mut subscriber| {
             let event = subscriber.next().await;
             Some((event, subscriber))
@@ -199,12 +216,14 @@ struct Subscriber {
     client: redis::Client,
     channel: String,
     connection: Option<PubSub>,
+    reconnects: Reconnects,
 }
 
 impl Subscriber {
     async fn next<M: DeserializeOwned>(&mut self) -> Received<M> {
         let Some(connection) = &mut self.connection else {
             self.connection = Some(self.connect().await);
+            self.reconnects.record_answer();
             return Received::Event(BusEvent::Lagged);
         };
         let Some(payload) = receive(connection).await else {
@@ -213,6 +232,7 @@ impl Subscriber {
                 "lost the connection of the invalidation bus; reconnecting"
             );
             self.connection = None;
+            self.reconnects.record_loss();
             return Received::Event(BusEvent::Disconnected);
         };
         match serde_json::from_slice(&payload) {

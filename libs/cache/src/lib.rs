@@ -7,6 +7,7 @@ mod config;
 mod error;
 mod limiter;
 mod memo;
+pub mod metrics;
 mod stale_on_error;
 
 pub use approximate_limiter::ApproximateLimiter;

@@ -8,4 +8,4 @@ pub mod jobs;
 pub mod signals;
 
 pub use jobs::Job;
-pub use signals::{Change, Signal};
+pub use signals::{Change, DatedSignal, Signal};

@@ -2,6 +2,7 @@
 //!
 //! Nothing depends on their arrival: cache entries expire after a minute, and the outbox is polled.
 
+use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
@@ -31,6 +32,16 @@ pub enum Signal {
         /// The runs.
         run_ids: Vec<Uuid>,
     },
+}
+
+/// A signal, with the time at which it was written to the outbox. Readers of a [`Signal`] ignore the time.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DatedSignal {
+    #[serde(flatten)]
+    pub signal: Signal,
+    /// `None` if the sender named no time: signals that are sent without a row, and those of earlier releases.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub written_at: Option<DateTime<Utc>>,
 }
 
 /// The changed resource, by the keys of the caches.

@@ -3,7 +3,7 @@
 //! A change here means that services of the previous release can't communicate with this one: add a new variant
 //! instead.
 
-use contract::{Change, Job, Signal};
+use contract::{Change, DatedSignal, Job, Signal};
 use serde_json::json;
 use uuid::Uuid;
 
@@ -100,5 +100,25 @@ fn signals_keep_their_shape() {
     );
     for (shape, signal) in shapes.into_iter().zip(signals) {
         assert_eq!(serde_json::from_value::<Signal>(shape).unwrap(), signal);
+    }
+}
+
+/// During an upgrade, each release reads the signals of the other.
+#[test]
+fn a_signal_is_read_with_and_without_its_time() {
+    let change = Change::Page { subdomain_id: ID, slug: "a".to_owned(), path: None };
+    for signal in [Signal::Changed(change), Signal::RunsAnswered { run_ids: vec![ID] }, Signal::OutboxFilled]
+    {
+        let dated = DatedSignal {
+            signal: signal.clone(),
+            written_at: Some("2026-01-02T03:04:05.678Z".parse().unwrap()),
+        };
+        let sent = serde_json::to_value(&dated).unwrap();
+        assert_eq!(sent["written_at"], "2026-01-02T03:04:05.678Z");
+        assert_eq!(serde_json::from_value::<DatedSignal>(sent.clone()).unwrap(), dated);
+        assert_eq!(serde_json::from_value::<Signal>(sent).unwrap(), signal);
+        let undated = serde_json::to_value(&signal).unwrap();
+        let read: DatedSignal = serde_json::from_value(undated).unwrap();
+        assert_eq!(read, DatedSignal { signal, written_at: None });
     }
 }

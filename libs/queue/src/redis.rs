@@ -160,7 +160,7 @@ impl RedisQueue {
     pub(crate) async fn wait_for_notification(&self) -> Result<(), Error> {
         let call = redis::cmd("BLPOP").arg(&self.keys.notify).arg(BLOCK_SECONDS).to_owned();
         let _notification: redis::Value =
-            self.notifications.call(async |redis| call.query_async(redis).await).await?;
+            self.notifications.blocking_call(async |redis| call.query_async(redis).await).await?;
         Ok(())
     }
 

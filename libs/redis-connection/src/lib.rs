@@ -2,16 +2,20 @@
 //! when a connection is closed, but keeps one that died without a reset.
 
 mod error;
+pub mod metrics;
+mod reconnects;
 mod server;
 mod server_info;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use instruments::MeasuredStore;
 use redis::RedisResult;
 use redis::aio::{ConnectionManager, ConnectionManagerConfig};
 
 pub use error::Error;
+pub use reconnects::Reconnects;
 pub use server::{Server, client};
 pub use server_info::{ServerInfo, server_info};
 
@@ -27,6 +31,7 @@ pub struct Connection {
     config: ConnectionManagerConfig,
     timeout: Duration,
     current: Arc<Mutex<Current>>,
+    reconnects: Reconnects,
 }
 
 struct Current {
@@ -45,7 +50,7 @@ impl Connection {
             .set_max_delay(MAX_RETRY_DELAY);
         let manager = ConnectionManager::new_lazy_with_config(client.clone(), config.clone())?;
         let current = Arc::new(Mutex::new(Current { manager, generation: 0 }));
-        Ok(Self { client, config, timeout, current })
+        Ok(Self { client, config, timeout, current, reconnects: Reconnects::default() })
     }
 
     /// Makes a call within the timeout, which also covers the wait for a connection. After a timeout the next call uses a
@@ -54,14 +59,30 @@ impl Connection {
         &self,
         call: impl AsyncFnOnce(&mut ConnectionManager) -> RedisResult<T>,
     ) -> Result<T, Error> {
+        MeasuredStore::Redis.measure(self.blocking_call(call), Result::is_ok).await
+    }
+
+    /// Like [`Self::call`], for a call that waits in Redis for something to happen, so that its duration says nothing about
+    /// Redis and is not measured.
+    pub async fn blocking_call<T>(
+        &self,
+        call: impl AsyncFnOnce(&mut ConnectionManager) -> RedisResult<T>,
+    ) -> Result<T, Error> {
         let (mut manager, generation) = {
             let current = self.current();
             (current.manager.clone(), current.generation)
         };
         match tokio::time::timeout(self.timeout, call(&mut manager)).await {
-            Ok(Err(error)) if !error.is_timeout() => Err(error.into()),
-            Ok(Ok(value)) => Ok(value),
+            Ok(Err(error)) if !error.is_timeout() => {
+                self.reconnects.record_error(&error);
+                Err(error.into())
+            }
+            Ok(Ok(value)) => {
+                self.reconnects.record_answer();
+                Ok(value)
+            }
             Ok(Err(_)) | Err(_) => {
+                self.reconnects.record_loss();
                 self.replace(generation);
                 Err(Error::Timeout)
             }

@@ -19,6 +19,7 @@ pub mod idempotency;
 mod list_filter;
 mod listed;
 mod mail;
+pub mod metrics;
 pub mod operator_actions;
 pub mod outbox;
 pub mod overview;

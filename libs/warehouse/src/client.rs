@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use clickhouse::Client;
 use clickhouse::query::Query;
+use instruments::MeasuredStore;
 
 use crate::config::Config;
 use crate::error::Error;
@@ -91,11 +92,14 @@ pub(crate) fn read_only(query: Query, timeout: Duration) -> Query {
         .with_setting("max_execution_time", timeout.as_secs_f64().to_string())
 }
 
-/// Fails with [`clickhouse::error::Error::TimedOut`] after `timeout`.
+/// Measures a request, and fails with [`clickhouse::error::Error::TimedOut`] after `timeout`.
 pub(crate) async fn with_timeout<T>(
     timeout: Duration,
     work: impl Future<Output = Result<T, clickhouse::error::Error>>,
 ) -> Result<T, Error> {
-    let result = tokio::time::timeout(timeout, work).await;
-    Ok(result.unwrap_or(Err(clickhouse::error::Error::TimedOut))?)
+    let request = async {
+        let result = tokio::time::timeout(timeout, work).await;
+        result.unwrap_or(Err(clickhouse::error::Error::TimedOut))
+    };
+    Ok(MeasuredStore::ClickHouse.measure(request, Result::is_ok).await?)
 }

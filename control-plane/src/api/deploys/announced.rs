@@ -89,7 +89,7 @@ pub(super) struct ComparedFiles {
     pub(super) missing: Vec<String>,
 }
 
-/// Compares announced files with those of the account's own deploys, whose bytes stay at least until the transaction ends.
+/// Compares announced files with those of the account's own deploys. Their bytes stay at least until the transaction ends.
 pub(super) async fn compare<S>(
     call: &Call<S>,
     tx: &mut Tx,

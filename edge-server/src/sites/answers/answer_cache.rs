@@ -20,6 +20,7 @@ use super::loader::Loader;
 use super::ruled_sites::RuledSites;
 use crate::config::{Cache, weight};
 use crate::cpu_work::{Busy, CpuWork, Tenant};
+use crate::metrics::CacheName;
 use crate::sites::pages::compressor::Compressor;
 use crate::sites::pages::rendered_page::RenderedPage;
 
@@ -44,7 +45,7 @@ impl AnswerCache {
         let weigh =
             |key: &AnswerKey, cached: &CachedAnswer| weight(320 + key.weight_bytes() + cached.weight_bytes());
         Self {
-            answers: StaleOnErrorCache::new(config.bounds(config.max_page_bytes), weigh),
+            answers: CacheName::Answers.new_cache(config.bounds(config.max_page_bytes), weigh),
             ruled_sites: RuledSites::new(config),
             loader: Loader { lookups, blobs, cpu, clock },
             compressor,

@@ -8,6 +8,7 @@ use store::subdomains::Site;
 use uuid::Uuid;
 
 use crate::config::Cache;
+use crate::metrics::CacheName;
 
 /// Enough for ten thousand sites with rules.
 const MAX_RULED_BYTES: u64 = 2 << 20;
@@ -21,7 +22,7 @@ pub(super) struct RuledSites(StaleOnErrorCache<Uuid, ()>);
 
 impl RuledSites {
     pub(super) fn new(config: &Cache) -> Self {
-        Self(StaleOnErrorCache::new(config.bounds(MAX_RULED_BYTES), |_: &Uuid, ()| RULED_BYTES))
+        Self(CacheName::RuledSites.new_cache(config.bounds(MAX_RULED_BYTES), |_: &Uuid, ()| RULED_BYTES))
     }
 
     /// Adds a site, if it has redirects, before its answer is loaded.

@@ -20,6 +20,7 @@ use uuid::Uuid;
 
 use super::file_body::FileBodyCache;
 use crate::config::{Cache, weight};
+use crate::metrics::CacheName;
 use crate::request_id::request_id;
 use crate::sites::error_responses::{lookup_failed, method_not_allowed, not_found, plain_error};
 
@@ -50,7 +51,7 @@ impl AssetCache {
         let weigh = |_: &Address, file: &Option<ServedFile>| {
             weight(192 + file.as_ref().map_or(0, |file| file.filename.len() + file.content_type.len()))
         };
-        Self { lookups, assets: StaleOnErrorCache::new(config.bounds(MAX_BYTES), weigh) }
+        Self { lookups, assets: CacheName::Assets.new_cache(config.bounds(MAX_BYTES), weigh) }
     }
 
     async fn find(&self, address: Address) -> Result<Option<ServedFile>, ReadError> {

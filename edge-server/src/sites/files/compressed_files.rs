@@ -14,6 +14,7 @@ use futures::TryStreamExt;
 use store::served_files::ServedFile;
 
 use crate::config::weight;
+use crate::metrics::CacheName;
 use crate::sites::pages::compressor::Compressor;
 use crate::sites::pages::encoded::{Compressed, MIN_COMPRESSED_BYTES};
 
@@ -37,7 +38,7 @@ struct NotCompressed;
 impl CompressedFiles {
     pub(super) fn new(blobs: Blobs, bounds: Bounds, compressor: Compressor) -> Self {
         let weigh = |_: &Name, file: &Arc<Compressed>| weight(256 + file.weight_bytes());
-        Self { blobs, files: StaleOnErrorCache::new(bounds, weigh), compressor }
+        Self { blobs, files: CacheName::CompressedFiles.new_cache(bounds, weigh), compressor }
     }
 
     /// Returns the compressed bodies of a file, if they are cached.

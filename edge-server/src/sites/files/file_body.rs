@@ -20,6 +20,7 @@ use super::ranges::ByteRange;
 use super::site_file::SiteFile;
 use crate::config::weight;
 use crate::etag;
+use crate::metrics::CacheName;
 use crate::sites::error_responses::{plain_error, unavailable};
 use crate::sites::pages::compressor::Compressor;
 use crate::sites::pages::encoded::{Compressed, Encoded};
@@ -44,7 +45,7 @@ impl FileBodyCache {
         let bounds = Bounds { max_bytes: max_bytes / 2, max_age: MAX_AGE, retry_interval };
         let weigh = |_: &Name, bytes: &Bytes| weight(128 + bytes.len());
         let compressed = CompressedFiles::new(blobs.clone(), bounds, compressor);
-        Self { blobs, bodies: StaleOnErrorCache::new(bounds, weigh), compressed }
+        Self { blobs, bodies: CacheName::Files.new_cache(bounds, weigh), compressed }
     }
 
     async fn read(&self, name: Name, size: u64, range: Range<u64>) -> Result<Body, blobs::Error> {

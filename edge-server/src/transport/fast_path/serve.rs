@@ -15,6 +15,7 @@ use super::watch::{READ_BYTES, Watch};
 use crate::etag;
 use crate::forms;
 use crate::forms::pages::cached_page::CachedFormPage;
+use crate::metrics::{HostLabel, count_response};
 use crate::request_id::new_request_id;
 use crate::sites::connection_cache::ConnectionCache;
 use crate::sites::page_lookup;
@@ -28,8 +29,8 @@ use crate::transport::request_scheme::RequestScheme;
 const READS_MAX: usize = 4;
 
 enum Found {
-    /// A page or file of a site.
-    OfSite(page_lookup::Found),
+    /// A page or file of a site, and the kind of its host.
+    OfSite(page_lookup::Found, HostLabel),
     Form(Arc<CachedFormPage>),
 }
 
@@ -144,7 +145,8 @@ impl FastPath<'_> {
             return Some(Found::Form(form));
         }
         let accepted = Accepted::from_values(request.accept_encoding.into_iter());
-        page_lookup::find_cached(self.state, self.cache, &page, accepted, now).map(Found::OfSite)
+        page_lookup::find_cached(self.state, self.cache, &page, accepted, now)
+            .map(|(found, host)| Found::OfSite(found, host))
     }
 
     /// Answers the first request in `unread`, waiting for a lookup if necessary. Returns the request's length, or `None`
@@ -157,7 +159,8 @@ impl FastPath<'_> {
             Some(form) => Found::Form(form),
             None => {
                 let accepted = Accepted::from_values(request.accept_encoding.into_iter());
-                Found::OfSite(page_lookup::find(self.state, &page, accepted).await?)
+                let (found, host) = page_lookup::find(self.state, &page, accepted).await?;
+                Found::OfSite(found, host)
             }
         };
         self.add(&request, &found, Instant::now());
@@ -173,15 +176,18 @@ impl FastPath<'_> {
         let request_id = received.or(generated.as_ref().map(<[u8; 32]>::as_slice)).unwrap_or_default();
         let meta = ResponseMeta { is_get: request.is_get, request_id, date };
         match found {
-            Found::OfSite(found) => {
+            Found::OfSite(found, host) => {
                 let is_known =
                     |etag: &HeaderValue| etag::is_listed_in(request.if_none_match.into_iter(), etag);
                 let response = found.respond(self.state, request.is_get, accepted, is_known);
+                count_response(*host, response.status());
                 self.batch.add(&response, &meta);
             }
             Found::Form(page) => {
                 let (body, is_gzip) = self.state.form_renderer.fill(page, accepted, *second);
-                self.batch.add(&page.response(&body, is_gzip), &meta);
+                let response = page.response(&body, is_gzip);
+                count_response(HostLabel::Base, response.status());
+                self.batch.add(&response, &meta);
             }
         }
     }

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use equivalent::Equivalent;
+use moka::notification::RemovalCause;
 
 use super::entry::Entry;
 use super::in_flight::{InFlightLoads, Leader, LoadResult, Role};
@@ -63,9 +64,24 @@ where
 {
     /// An empty cache. `weigher` returns the weight of an entry in bytes.
     pub fn new(bounds: Bounds, weigher: impl Fn(&K, &V) -> u32 + Send + Sync + 'static) -> Self {
+        Self::with_eviction_listener(bounds, weigher, || {})
+    }
+
+    /// Like [`Self::new`]. `on_eviction` is called for each entry that leaves because the cache is full, a new entry that is
+    /// not accepted for that reason included, and for no entry that was invalidated, removed or replaced.
+    pub fn with_eviction_listener(
+        bounds: Bounds,
+        weigher: impl Fn(&K, &V) -> u32 + Send + Sync + 'static,
+        on_eviction: impl Fn() + Send + Sync + 'static,
+    ) -> Self {
         let entries = moka::sync::Cache::builder()
             .max_capacity(bounds.max_bytes)
             .weigher(move |key, entry: &Arc<Entry<V>>| weigher(key, &entry.value))
+            .eviction_listener(move |_, _, cause| {
+                if cause == RemovalCause::Size {
+                    on_eviction();
+                }
+            })
             .build();
         let max_age_ms = Arc::new(AtomicU64::new(milliseconds(bounds.max_age)));
         Self { entries, loads: Arc::default(), epoch: Arc::default(), max_age_ms, bounds }
@@ -193,6 +209,18 @@ where
     pub fn weight_bytes(&self) -> u64 {
         self.entries.run_pending_tasks();
         self.entries.weighted_size()
+    }
+
+    /// Returns a function for [`Self::weight_bytes`] that does not keep the entries in memory for longer than the cache: it
+    /// returns `None` once the last clone is dropped, and is to be dropped then.
+    pub fn weight_reader(&self) -> impl Fn() -> Option<u64> + Send + Sync + use<K, V> {
+        let (entries, loads) = (self.entries.clone(), Arc::downgrade(&self.loads));
+        move || {
+            (loads.strong_count() > 0).then(|| {
+                entries.run_pending_tasks();
+                entries.weighted_size()
+            })
+        }
     }
 
     /// Returns a value that needs no load: a fresh one, or a stale one after a recent failed reload.

@@ -4,5 +4,6 @@
 mod approximate_limiter;
 mod bus;
 mod limiter;
+mod redis_metrics;
 mod support;
 mod tls;

@@ -3,11 +3,9 @@
 use std::time::Duration;
 
 use http::{Method, StatusCode};
+use instruments::{SECONDS, meter};
 use opentelemetry::KeyValue;
 use opentelemetry::metrics as otel;
-
-use super::instruments::SECONDS;
-use super::registry::meter;
 
 /// The histogram `http.server.request.duration`, in seconds.
 ///

@@ -5,7 +5,7 @@
 //! one, so such a connection would occupy its slot for a quarter of an hour.
 
 use std::ops::{Deref, DerefMut};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use sqlx::pool::PoolConnection;
 use sqlx::{PgConnection, Postgres};
@@ -14,6 +14,7 @@ use tokio::time::timeout;
 use super::last_timeout::{LastTimeout, no_answer};
 use super::pool::Db;
 use crate::Error;
+use crate::metrics::ACQUIRE_SECONDS;
 
 /// Time beyond the statement timeout of Postgres, so that its error, which is more precise, arrives first.
 const MARGIN: Duration = Duration::from_secs(1);
@@ -49,13 +50,24 @@ pub(super) struct State {
 #[derive(Debug)]
 pub struct PooledConn(Conn);
 
+/// Records its lifetime on drop, so that the wait of a caller that gives up counts as well.
+struct Wait(Instant);
+
+impl Drop for Wait {
+    fn drop(&mut self) {
+        ACQUIRE_SECONDS.record(self.0.elapsed(), &[]);
+    }
+}
+
 /// Takes a connection from the pool; dropping it returns it.
 pub async fn acquire(db: &Db) -> Result<PooledConn, Error> {
     Ok(acquire_raw(db).await?)
 }
 
 pub(super) async fn acquire_raw(db: &Db) -> sqlx::Result<PooledConn> {
+    let wait = Wait(Instant::now());
     let conn = db.pool().acquire().await?;
+    drop(wait);
     Ok(PooledConn(Conn {
         raw: Raw::Pooled(Some(conn)),
         state: State {

@@ -1,6 +1,7 @@
 //! Pools of Postgres connections, and the timeouts and keepalives that each connection gets.
 
 use std::ops::Deref;
+use std::sync::Arc;
 use std::time::Duration;
 
 use secrecy::ExposeSecret as _;
@@ -10,6 +11,7 @@ use tokio::time::timeout;
 
 use super::config::Config;
 use super::last_timeout::{LastTimeout, no_answer};
+use super::open_pools;
 use crate::Error;
 
 /// How long a pooled connection may take to answer a ping. One that doesn't is replaced.
@@ -29,7 +31,7 @@ const SESSION_OPTIONS: [(&str, &str); 5] = [
 /// A connection pool. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Db {
-    pool: PgPool,
+    pool: Arc<PgPool>,
     statement_timeout: Duration,
     last_timeout: LastTimeout,
 }
@@ -131,6 +133,8 @@ fn open(config: &Config, pool: PgPoolOptions, options: &[(&str, &str)], pings: b
             })
         })
         .connect_lazy_with(connect_options(config)?.options(options.iter().copied()));
+    let pool = Arc::new(pool);
+    open_pools::register(Arc::downgrade(&pool));
     Ok(Db { pool, statement_timeout: config.statement_timeout, last_timeout })
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 use opentelemetry::KeyValue;
 use opentelemetry::metrics as otel;
 
-use super::registry::meter;
+use crate::registry::meter;
 
 /// A label's name and value.
 pub type Label<'a> = (&'static str, &'a str);
@@ -17,12 +17,12 @@ pub type Label<'a> = (&'static str, &'a str);
 pub type LabelValues = &'static [(&'static str, fn() -> Vec<&'static str>)];
 
 /// Bucket boundaries of durations, in seconds. A page from memory takes microseconds, a delivery up to a minute.
-pub(super) const SECONDS: [f64; 21] = [
+pub const SECONDS: [f64; 21] = [
     1e-5, 2.5e-5, 5e-5, 1e-4, 2.5e-4, 5e-4, 1e-3, 2e-3, 5e-3, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0,
     10.0, 20.0, 60.0,
 ];
 
-/// An instrument that exists from the start of its service, see [`declare`](super::declare).
+/// An instrument that exists from the start of its service, see [`declare`](crate::declare).
 pub trait Instrument: Sync {
     /// Returns its name in Prometheus.
     fn name(&self) -> &'static str;
@@ -168,7 +168,7 @@ impl Instrument for Gauge {
     }
 }
 
-fn attributes(labels: &[Label<'_>]) -> Vec<KeyValue> {
+pub(crate) fn attributes(labels: &[Label<'_>]) -> Vec<KeyValue> {
     labels.iter().map(|(name, value)| KeyValue::new(*name, (*value).to_owned())).collect()
 }
 
@@ -188,7 +188,7 @@ fn combinations(labels: LabelValues) -> Vec<Vec<Label<'static>>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::metrics::{declare, render};
+    use crate::{declare, render};
 
     static SENT: Counter = Counter::new(
         "test_mails_sent_total",
@@ -199,7 +199,7 @@ mod tests {
 
     #[test]
     fn a_declared_counter_has_all_series_and_help_before_its_first_event() {
-        declare(&[&SENT]);
+        declare(&[&[&SENT]]);
         let text = render();
         assert!(text.contains("# HELP test_mails_sent_total Mails by kind and result.\n"), "{text}");
         for labels in [r#"kind="a",result="sent""#, r#"kind="b",result="failed""#] {

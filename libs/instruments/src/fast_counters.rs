@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use opentelemetry::KeyValue;
 use opentelemetry::metrics as otel;
 
-use super::instruments::Instrument;
-use super::registry::meter;
+use crate::instruments::Instrument;
+use crate::registry::meter;
 
 /// Threads count in different shards, each a cache line of its own, so that they don't contend.
 const SHARDS: usize = 8;
@@ -95,10 +95,65 @@ impl<const N: usize> Instrument for FastCounters<N> {
     }
 }
 
+/// One [`FastCounter`] for each pair of values of two labels.
+#[derive(Debug)]
+pub struct FastCounterTable<const ROWS: usize, const COLUMNS: usize> {
+    name: &'static str,
+    help: &'static str,
+    labels: [&'static str; 2],
+    rows: [&'static str; ROWS],
+    columns: [&'static str; COLUMNS],
+    counters: [[FastCounter; COLUMNS]; ROWS],
+    instrument: OnceLock<otel::ObservableCounter<u64>>,
+}
+
+impl<const ROWS: usize, const COLUMNS: usize> FastCounterTable<ROWS, COLUMNS> {
+    /// Counters with a sentence of help. The values of the first label are the rows, those of the second the columns.
+    #[must_use]
+    pub const fn new(
+        name: &'static str,
+        help: &'static str,
+        labels: [&'static str; 2],
+        rows: [&'static str; ROWS],
+        columns: [&'static str; COLUMNS],
+    ) -> Self {
+        let counters = [const { [const { FastCounter::new() }; COLUMNS] }; ROWS];
+        Self { name, help, labels, rows, columns, counters, instrument: OnceLock::new() }
+    }
+
+    /// Returns the counters: rows and columns are in the order of the labels' values.
+    pub fn counters(&'static self) -> &'static [[FastCounter; COLUMNS]; ROWS] {
+        self.create();
+        &self.counters
+    }
+}
+
+impl<const ROWS: usize, const COLUMNS: usize> Instrument for FastCounterTable<ROWS, COLUMNS> {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    fn create(&'static self) {
+        self.instrument.get_or_init(|| {
+            let [first, second] = self.labels;
+            let observe = move |observer: &dyn otel::AsyncInstrument<u64>| {
+                for (row, counters) in self.rows.iter().zip(&self.counters) {
+                    for (column, counter) in self.columns.iter().zip(counters) {
+                        let labels = [KeyValue::new(first, *row), KeyValue::new(second, *column)];
+                        observer.observe(counter.read(), &labels);
+                    }
+                }
+            };
+            let builder = meter().u64_observable_counter(self.name).with_description(self.help);
+            builder.with_callback(observe).build()
+        });
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::metrics::render;
+    use crate::render;
 
     static THINGS: FastCounters<2> = FastCounters::new("test_things_total", "Things.", "kind", ["a", "b"]);
 
@@ -112,5 +167,22 @@ mod tests {
         let text = render();
         assert!(text.contains("test_things_total{kind=\"a\"} 2000"), "{text}");
         assert!(text.contains("test_things_total{kind=\"b\"} 7"), "{text}");
+    }
+
+    static SENT: FastCounterTable<2, 2> =
+        FastCounterTable::new("test_sent_total", "Sent.", ["to", "result"], ["x", "y"], ["ok", "error"]);
+
+    #[test]
+    fn a_table_has_all_pairs_of_labels() {
+        SENT.counters()[1][0].add(3);
+        let text = render();
+        for (labels, count) in [
+            ("result=\"ok\",to=\"x\"", 0),
+            ("result=\"error\",to=\"x\"", 0),
+            ("result=\"ok\",to=\"y\"", 3),
+            ("result=\"error\",to=\"y\"", 0),
+        ] {
+            assert!(text.contains(&format!("test_sent_total{{{labels}}} {count}\n")), "{text}");
+        }
     }
 }

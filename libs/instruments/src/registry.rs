@@ -4,9 +4,9 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use opentelemetry::metrics::{Meter, MeterProvider as _};
-use opentelemetry_otlp::MetricExporter;
 use opentelemetry_sdk::Resource;
-use opentelemetry_sdk::metrics::{PeriodicReader, SdkMeterProvider};
+use opentelemetry_sdk::metrics::exporter::PushMetricExporter;
+use opentelemetry_sdk::metrics::{MeterProviderBuilder, PeriodicReader, SdkMeterProvider};
 use prometheus::process_collector::ProcessCollector;
 use prometheus::{Registry as PrometheusRegistry, TextEncoder};
 
@@ -20,11 +20,12 @@ struct Registry {
 static REGISTRY: OnceLock<Registry> = OnceLock::new();
 
 fn registry() -> &'static Registry {
-    REGISTRY.get_or_init(|| Registry::new(None, Resource::builder().build()))
+    REGISTRY.get_or_init(|| Registry::new(SdkMeterProvider::builder(), Resource::builder().build()))
 }
 
-/// Returns the meter that creates instruments.
-pub(super) fn meter() -> &'static Meter {
+/// Returns the meter that creates instruments: for those that [`Counter`](crate::Counter) and the others can't describe, such as
+/// a histogram of a semantic convention.
+pub fn meter() -> &'static Meter {
     &registry().meter
 }
 
@@ -35,14 +36,17 @@ pub fn render() -> String {
     TextEncoder::new().encode_to_string(&families).unwrap_or_else(|error| format!("# {error}\n"))
 }
 
-/// Exports the instruments over OTLP as well. Must be called before the first of them is used.
-pub(crate) fn export_to(
-    exporter: MetricExporter,
+/// Exports the instruments over OTLP as well, at this interval. Must be called before the first of them is used.
+pub fn export_to(
+    exporter: impl PushMetricExporter,
     interval: Duration,
     resource: Resource,
 ) -> SdkMeterProvider {
     let mut reader = Some(PeriodicReader::builder(exporter).with_interval(interval).build());
-    let registry = REGISTRY.get_or_init(|| Registry::new(reader.take(), resource));
+    let registry = REGISTRY.get_or_init(|| {
+        let provider = SdkMeterProvider::builder();
+        Registry::new(reader.take().into_iter().fold(provider, MeterProviderBuilder::with_reader), resource)
+    });
     if reader.is_some() {
         tracing::warn!("metrics were used before telemetry was set up, so OTLP does not export them");
     }
@@ -50,12 +54,12 @@ pub(crate) fn export_to(
 }
 
 impl Registry {
-    fn new(otlp: Option<PeriodicReader<MetricExporter>>, resource: Resource) -> Self {
+    fn new(provider: MeterProviderBuilder, resource: Resource) -> Self {
         let prometheus = PrometheusRegistry::new();
         if let Err(error) = prometheus.register(Box::new(ProcessCollector::for_self())) {
             tracing::warn!(%error, "can't collect the process's own metrics");
         }
-        let mut provider = SdkMeterProvider::builder().with_resource(resource);
+        let mut provider = provider.with_resource(resource);
         // An instrument with a unit gets a name with that unit in Prometheus: `…_duration` becomes `…_duration_seconds`.
         let exporter = opentelemetry_prometheus::exporter()
             .with_registry(prometheus.clone())
@@ -66,9 +70,6 @@ impl Registry {
         match exporter {
             Ok(reader) => provider = provider.with_reader(reader),
             Err(error) => tracing::warn!(%error, "can't export metrics for Prometheus"),
-        }
-        if let Some(reader) = otlp {
-            provider = provider.with_reader(reader);
         }
         let provider = provider.build();
         let meter = provider.meter("webruntime");

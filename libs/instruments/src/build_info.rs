@@ -1,25 +1,22 @@
 //! Which program this is.
 
-use super::instruments::Gauge;
+use crate::metrics::BUILD_INFO;
 
 /// The version of all programs of this release.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
-
-static BUILD_INFO: Gauge =
-    Gauge::new("webruntime_build_info", "Always 1. Its labels say what was built: version and commit.");
 
 /// The commit that was built, if the build knows it.
 fn commit() -> &'static str {
     option_env!("BUILD_COMMIT").unwrap_or("unknown")
 }
 
-pub(super) fn record() {
+pub(crate) fn record() {
     BUILD_INFO.set(1.0, &[("version", VERSION), ("commit", commit())]);
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::metrics::{declare, render};
+    use crate::{declare, render};
 
     #[test]
     fn the_version_is_a_label() {
