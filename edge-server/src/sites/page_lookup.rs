@@ -83,7 +83,8 @@ impl Found {
     }
 }
 
-/// Returns the page or file for a request if it is cached, and the kind of its host. `cache` belongs to the request's connection.
+/// Returns the page or file for a request if it is cached, and the kind of its host. `cache` belongs to the request's
+/// connection.
 pub(crate) fn find_cached(
     state: &EdgeState,
     cache: &mut ConnectionCache,
@@ -114,8 +115,8 @@ pub(crate) fn find_cached(
     Some((found.for_request(site, request), host))
 }
 
-/// Returns the page or file for a request and the kind of its host, loading it if necessary. `None` if the response is anything but a page with the
-/// status 200, or a file with that status that is kept in memory.
+/// Returns the page or file for a request and the kind of its host, loading it if necessary. `None` if the response is
+/// anything but a page with the status 200, or a file with that status that is kept in memory.
 pub(crate) async fn find(
     state: &EdgeState,
     request: &PageRequest<'_>,
