@@ -7,7 +7,7 @@ import pathlib
 import subprocess
 import tempfile
 
-from . import compose, compose_scripts, examples, kubernetes
+from . import compose, compose_scripts, examples, kubernetes, observability
 
 # deploy/kubernetes/README.md promises it: preStop.sleep works since then.
 OLDEST_KUBERNETES = "1.30"
@@ -21,6 +21,7 @@ class Tools:
     hadolint: pathlib.Path | None
     kubectl: pathlib.Path | None
     schemas: pathlib.Path | None
+    promtool: pathlib.Path | None
 
 
 def all_problems(root, tools):
@@ -33,6 +34,8 @@ def all_problems(root, tools):
         yield from compose_problems(root / "deploy/compose", tools.compose / "docker-compose")
     if tools.kubectl and tools.schemas:
         yield from kubernetes_problems(root / "deploy/kubernetes", tools.kubectl / "kubectl")
+    if tools.schemas:
+        yield from (f"observability: {problem}" for problem in observability.problems(root, tools.promtool))
 
 
 def run(*command, **options):
@@ -56,7 +59,7 @@ def compose_problems(folder, program):
     text = (folder / "compose.yml").read_text()
     yield from (f"compose.yml {problem}" for problem in compose.text_problems(text))
     overrides = sorted(folder.glob("compose.override*.yml*"))
-    for profile, edges in (("single", 1), ("replicas", 2)):
+    for profile, edges in (("single", 1), ("replicas", 2), ("single,observability", 1)):
         for override in (None, *overrides):
             files = ["--file", "compose.yml", *(["--file", override.name] if override else [])]
             name = f"compose.yml, profile {profile}" + (f", {override.name}" if override else "")
@@ -77,7 +80,7 @@ def compose_problems(folder, program):
 def resolved(folder, program, files, profile, environment):
     """`docker compose config` with the values of .env.example, and those of this process only where it needs them."""
     clean = {name: os.environ[name] for name in ("HOME", "PATH") if name in os.environ}
-    values = ["--env-file", ".env.example", "--profile", profile]
+    values = ["--env-file", ".env.example", *(f"--profile={one}" for one in profile.split(","))]
     command = [program, *values, *files, "config", "--format", "json"]
     return run(*command, cwd=folder, env=clean | environment | {"COMPOSE_PROFILES": profile})
 

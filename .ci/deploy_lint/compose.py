@@ -8,6 +8,10 @@ from .kubernetes import RESERVE_SECONDS, image_is_exact
 
 # The services that visitors reach. All others are on internal networks or publish nothing.
 ENTRIES = re.compile(r"edge(-\d+)?|haproxy")
+# The services that operators reach, on this machine alone.
+CONSOLES = {"grafana"}
+# Their images have no shell, so no check can run in them. Prometheus scrapes them.
+WITHOUT_SHELL = {"loki", "otel-collector", "tempo"}
 OWN_IMAGE = re.compile(r"(?:^|/)web-runtime/(edge-server|control-plane|collector|job-runner|webruntime):")
 STORES = {"postgres", "redis", "clickhouse", "seaweedfs"}
 SECRET_NAME = re.compile(r"PASSWORD|SECRET|TOKEN|PEPPER|MASTER_KEY|PRIVATE_KEY")
@@ -131,7 +135,7 @@ def problems(config, opens_ports=False):
     if "redis" in services:
         yield from (f"redis: {problem}" for problem in redis_problems(services["redis"]))
     for name, service in sorted(services.items()):
-        checks = [*_any(service), *_network(name, service, networks, opens_ports)]
+        checks = [*_any(name, service), *_network(name, service, networks, opens_ports)]
         own = OWN_IMAGE.search(service["image"])
         if own:
             checks += _own(own[1], service, services)
@@ -146,7 +150,7 @@ def _is_job(service):
     return service.get("restart") in ("no", "on-failure")
 
 
-def _any(service):
+def _any(name, service):
     if not image_is_exact(service["image"]):
         yield f"the image {service['image']} names no version"
     if not service.get("mem_limit") and not service.get("deploy", {}).get("resources", {}).get("limits", {}).get("memory"):
@@ -154,7 +158,7 @@ def _any(service):
     if service.get("restart") not in ("no", "on-failure", "always", "unless-stopped"):
         yield "has no restart policy"
     check = service.get("healthcheck", {})
-    if not _is_job(service):
+    if not _is_job(service) and name not in WITHOUT_SHELL:
         if not check.get("test") or check.get("disable"):
             yield "has no health check"
         elif settings.seconds(check.get("start_period", "0s")) < 20:
@@ -174,7 +178,7 @@ def _any(service):
 def _network(name, service, networks, opens_ports):
     for port in service.get("ports", []):
         local = port.get("host_ip") in ("127.0.0.1", "::1")
-        if not ENTRIES.fullmatch(name) and not (opens_ports and local):
+        if not ENTRIES.fullmatch(name) and not (local and (opens_ports or name in CONSOLES)):
             yield f"publishes port {port['published']}, past the firewall of the host"
     if service.get("network_mode") == "host":
         yield "uses the network of the host"

@@ -84,8 +84,8 @@ def setup(copy):
     if {mode for _, mode in files.values()} != {0o444} or modes != {"secrets": 0o700, "certificates": 0o700, "certificates/sites": 0o755}:
         yield "setup: the secrets or their folder have other modes"
     keys = [content for name, (content, _) in files.items() if "." not in name]
-    if len(files) != 9 or len(set(keys)) != 7 or {len(key) for key in keys} != {64}:
-        yield f"setup: made {sorted(files)}, not seven secrets of 32 random bytes and two files with them"
+    if len(files) != 10 or len(set(keys)) != 8 or {len(key) for key in keys} != {64}:
+        yield f"setup: made {sorted(files)}, not eight secrets of 32 random bytes and two files with them"
     code, text, _ = copy.run("setup", "localhost", "--replicas")
     if code != 0 or copy.files() != files or copy.env() != env:
         yield "setup: a second run changes something"

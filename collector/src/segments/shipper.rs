@@ -57,6 +57,7 @@ impl Shipper {
 
     /// Sends segments until the writer has ended and none is left, or until [`DRAIN_TIMEOUT`] after a shutdown request.
     pub(crate) async fn run(mut self) -> anyhow::Result<()> {
+        self.report_oldest(None);
         let shutdown = self.shutdown.clone();
         let drain_timeout = async {
             shutdown.requested().await;

@@ -56,7 +56,9 @@ struct Arrivals {
 
 impl OrderEvents {
     pub(crate) fn new(clock: Clock) -> Self {
-        Self { clock, hasher: RandomState::new(), arrivals: Arc::default() }
+        let order = Self { clock, hasher: RandomState::new(), arrivals: Arc::default() };
+        order.lock().set_waiting_count(0);
+        order
     }
 
     /// Gives the event its place in time, after its predecessor. Events of the past keep theirs.

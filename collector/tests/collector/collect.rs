@@ -93,6 +93,8 @@ async fn every_request_gets_204_and_dropped_events_are_counted_by_reason() {
     let limit = gauge("collector_segment_max_bytes");
     assert!(limit > gauge("collector_segment_unsent_bytes"), "{metrics}");
     assert!(gauge("collector_segment_free_bytes") > 0.0, "{metrics}");
+    assert_eq!(gauge("collector_events_waiting"), 0.0, "{metrics}");
+    assert!(gauge("collector_segment_oldest_seconds") >= 0.0, "{metrics}");
     until(async || fixture.page_views().await == 1).await;
     collector.kill().await;
 }
