@@ -1,5 +1,7 @@
 //! Runs queued jobs. One exhaustive match assigns each job type its handler, so a job without a handler does not compile.
 
+use std::time::Instant;
+
 use contract::Job;
 use queue::Task;
 use service::Shutdown;
@@ -7,6 +9,7 @@ use store::mails::Kind;
 use tracing::Instrument;
 
 use crate::jobs::{mails, purges};
+use crate::metrics;
 use crate::state::JobState;
 use crate::unreadable;
 
@@ -27,7 +30,8 @@ pub(crate) async fn run(state: JobState, shutdown: Shutdown) -> anyhow::Result<(
 async fn run_job(state: &JobState, task: Task<Job>) {
     let span = tracing::info_span!("job", job.id = task.id);
     service::telemetry::continue_from(&span, task.traceparent.as_deref());
-    let result = async {
+    let (kind, began) = (task.job.kind(), Instant::now());
+    let work = async {
         match task.job {
             Job::MailHelpV1 { help_id } => mails::send(state, Kind::Help, help_id).await,
             Job::MailWebhookV1 { webhook_id } => mails::send(state, Kind::WebhookOff, webhook_id).await,
@@ -45,7 +49,10 @@ async fn run_job(state: &JobState, task: Task<Job>) {
             Job::PurgeEventsV1 => purges::delete_events(state).await,
         }
     };
-    if let Err(error) = result.instrument(span.clone()).await {
+    let result = work.instrument(span.clone()).await;
+    let outcome = if result.is_ok() { "ok" } else { "error" };
+    metrics::JOB_SECONDS.record(began.elapsed(), &[("kind", kind), ("result", outcome)]);
+    if let Err(error) = result {
         // The work remains due in Postgres, and a sweep finds it again.
         tracing::warn!(parent: &span, error = format!("{error:#}"), "a job failed and is retried by the next sweep");
     }

@@ -1,9 +1,13 @@
 //! What a job-runner measures.
 
+mod deliveries_in_progress;
+
 use domain::certificates::FailureCode;
 use domain::forms::ClosedReason;
-use service::metrics::{Counter, Gauge, Histogram, Instrument};
+use service::metrics::{Counter, Gauge, Histogram, Instrument, ObservableGauge};
 use store::mails::Kind;
+
+pub(crate) use deliveries_in_progress::DeliveryInProgress;
 
 /// Results of an attempt to deliver: `delivered`, or its error class.
 pub(crate) const DELIVERY_RESULTS: [&str; 12] = [
@@ -26,6 +30,20 @@ pub(crate) static DELIVERIES_ATTEMPTED: Counter = Counter::new(
     "Attempts to deliver an event to a webhook, by result.",
     &[("result", || DELIVERY_RESULTS.to_vec())],
 );
+
+pub(crate) static DELIVERY_SECONDS: Histogram = Histogram::new(
+    "job_runner_delivery_seconds",
+    "Duration of an attempt to deliver an event to a webhook, by result: delivered or failed.",
+);
+
+pub(crate) static DELIVERIES_IN_PROGRESS: ObservableGauge = ObservableGauge::new(
+    "job_runner_deliveries_in_progress",
+    "Attempts to deliver an event to a webhook that are under way in this process.",
+    deliveries_in_progress::read,
+);
+
+pub(crate) static JOB_SECONDS: Histogram =
+    Histogram::new("job_runner_job_seconds", "Duration of a job of the queue, by kind and result.");
 
 pub(crate) static WEBHOOKS_DEACTIVATED: Counter = Counter::new(
     "job_runner_webhooks_deactivated_total",
@@ -61,6 +79,11 @@ pub(crate) static CERTIFICATES: Gauge = Gauge::new("job_runner_certificates", "C
 pub(crate) static CERTIFICATES_MIN_LEFT_DAYS: Gauge = Gauge::new(
     "job_runner_certificates_min_left_days",
     "Days until the first certificate ends, by state. A state without certificates has no series.",
+);
+
+pub(crate) static CERTIFICATES_EXPIRING: Gauge = Gauge::new(
+    "job_runner_certificates_expiring",
+    "Unexpired certificates that end within seven and within 21 days.",
 );
 
 pub(crate) static CERTIFICATES_ORDERED: Counter = Counter::new(
@@ -157,6 +180,9 @@ pub(crate) static IDEMPOTENCY_RECORDS_DELETED: Counter = Counter::new(
 /// All instruments of this service.
 pub(crate) static ALL: &[&dyn Instrument] = &[
     &DELIVERIES_ATTEMPTED,
+    &DELIVERY_SECONDS,
+    &DELIVERIES_IN_PROGRESS,
+    &JOB_SECONDS,
     &WEBHOOKS_DEACTIVATED,
     &MAILS_SENT,
     &AUTOMATION_RUNS_COMPLETED,
@@ -164,6 +190,7 @@ pub(crate) static ALL: &[&dyn Instrument] = &[
     &AUTOMATION_RUNS_DELETED,
     &CERTIFICATES,
     &CERTIFICATES_MIN_LEFT_DAYS,
+    &CERTIFICATES_EXPIRING,
     &CERTIFICATES_ORDERED,
     &QUEUE_DUE_ROWS,
     &QUEUE_OLDEST_SECONDS,

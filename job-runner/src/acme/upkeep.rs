@@ -98,6 +98,16 @@ impl Upkeep {
         #[expect(clippy::cast_precision_loss, reason = "a count of certificates is exact in a double")]
         let count = |name| of_state(name).map_or(0, |summary| summary.count) as f64;
         metrics::CERTIFICATES.set_all(labels.iter().map(|label| (&label[..], count(label[0].1))));
+        #[expect(clippy::cast_precision_loss, reason = "a count of certificates is exact in a double")]
+        let ending = |count: fn(&certificates::StateSummary) -> i64| {
+            let unexpired =
+                summaries.iter().filter(|summary| ["active", "renewal_failing"].contains(&&*summary.state));
+            unexpired.map(count).sum::<i64>() as f64
+        };
+        metrics::CERTIFICATES_EXPIRING.set_all([
+            (&[("within", "7d")][..], ending(|summary| summary.within_7_days)),
+            (&[("within", "21d")][..], ending(|summary| summary.within_21_days)),
+        ]);
         let days_left = |name| {
             let end = of_state(name)?.first_end?;
             Some((end - now).as_seconds_f64() / SECONDS_PER_DAY)

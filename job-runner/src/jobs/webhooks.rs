@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use store::deliveries::Attempt;
 use tokio::time::timeout;
 
-use crate::metrics;
+use crate::metrics::{self, DeliveryInProgress};
 use crate::state::JobState;
 pub(crate) use outcome::AttemptResult;
 use outcome::{INTERRUPTED, OWN_ADDRESS, UNWRITABLE};
@@ -22,10 +22,13 @@ pub(crate) use webhook_health::update_health;
 
 /// Makes a claimed attempt. Returns its result, which the caller stores.
 pub(crate) async fn deliver(state: &JobState, attempt: &Attempt) -> AttemptResult {
+    let (_in_progress, began) = (DeliveryInProgress::new(), Instant::now());
     let attempted = send(state, attempt).await;
     let outcome = &attempted.outcome;
     let result = outcome.error_class.unwrap_or("delivered");
     metrics::DELIVERIES_ATTEMPTED.add(1, &[("result", result)]);
+    let outcome_label = if outcome.error_class.is_none() { "delivered" } else { "failed" };
+    metrics::DELIVERY_SECONDS.record(began.elapsed(), &[("result", outcome_label)]);
     tracing::debug!(delivery.id = %attempt.delivery_id, attempt = attempt.attempt, result, status = outcome.status_code, "attempted");
     if let Some(chat_id) = &attempted.moved_to
         && let Err(error) = webhook_health::update_chat(state, attempt, chat_id).await

@@ -47,17 +47,33 @@ pub enum Job {
 }
 
 impl Job {
+    /// Returns the kind of the job, for metrics.
+    #[must_use]
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::PurgeEventsV1 => "event_purges",
+            Self::MailHelpV1 { .. } => "help",
+            Self::MailWebhookV1 { .. } => "webhook_mail",
+            Self::NotifyOwnerV1 { .. } => "notification",
+            Self::AskRecipientV1 { .. } => "recipient",
+            Self::MailDomainV1 { .. } => "domain_mail",
+            Self::MailCertificateV1 { .. } => "certificate_mail",
+            Self::MailAutomationV1 { .. } => "automation_mail",
+        }
+    }
+
     /// Returns the job's key: while a job with this key is queued or running, adding it again has no effect.
     pub fn name(&self) -> String {
-        match self {
-            Self::PurgeEventsV1 => "event_purges".to_owned(),
-            Self::MailHelpV1 { help_id } => format!("help:{help_id}"),
-            Self::MailWebhookV1 { webhook_id } => format!("webhook_mail:{webhook_id}"),
-            Self::NotifyOwnerV1 { submission_id } => format!("notification:{submission_id}"),
-            Self::AskRecipientV1 { recipient_id } => format!("recipient:{recipient_id}"),
-            Self::MailDomainV1 { domain_id } => format!("domain_mail:{domain_id}"),
-            Self::MailCertificateV1 { domain_id } => format!("certificate_mail:{domain_id}"),
-            Self::MailAutomationV1 { automation_id } => format!("automation_mail:{automation_id}"),
-        }
+        let id = match self {
+            Self::PurgeEventsV1 => return self.kind().to_owned(),
+            Self::MailHelpV1 { help_id: id }
+            | Self::MailWebhookV1 { webhook_id: id }
+            | Self::NotifyOwnerV1 { submission_id: id }
+            | Self::AskRecipientV1 { recipient_id: id }
+            | Self::MailDomainV1 { domain_id: id }
+            | Self::MailCertificateV1 { domain_id: id }
+            | Self::MailAutomationV1 { automation_id: id } => id,
+        };
+        format!("{}:{id}", self.kind())
     }
 }

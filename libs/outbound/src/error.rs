@@ -57,7 +57,11 @@ pub enum Refusal {
 }
 
 impl Error {
-    /// Returns a stable identifier for logs, metrics and the API.
+    /// Every value of [`Error::class`].
+    pub const CLASSES: [&str; 7] =
+        ["refused_target", "dns", "connect", "tls", "timeout", "too_large", "protocol"];
+
+    /// Returns a stable identifier for logs, metrics and the API, one of [`Error::CLASSES`].
     #[must_use]
     pub fn class(&self) -> &'static str {
         match self {
@@ -97,4 +101,24 @@ fn next_cause<'a>(
 ) -> Option<&'a (dyn std::error::Error + 'static)> {
     let wrapped = cause.downcast_ref::<std::io::Error>().and_then(std::io::Error::get_ref);
     wrapped.map(|inner| inner as _).or_else(|| cause.source())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_classes_are_listed() {
+        let reason = || "a reason".to_owned();
+        let all = [
+            Error::RefusedTarget { reason: Refusal::NotHttps },
+            Error::Dns,
+            Error::Connect { reason: reason() },
+            Error::Tls { reason: reason() },
+            Error::Timeout,
+            Error::TooLarge,
+            Error::Protocol { reason: reason() },
+        ];
+        assert_eq!(all.map(|error| error.class()), Error::CLASSES);
+    }
 }

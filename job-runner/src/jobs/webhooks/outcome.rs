@@ -128,3 +128,18 @@ fn stored_body(body: &[u8]) -> String {
     text.truncate(text.floor_char_boundary(MAX_STORED_BYTES));
     text
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::metrics::DELIVERY_RESULTS;
+
+    #[test]
+    fn every_result_has_a_series_from_the_start() {
+        let own = ["delivered", REFUSED, UNWRITABLE, INTERRUPTED, OWN_ADDRESS];
+        let all: BTreeSet<&str> = own.into_iter().chain(outbound::Error::CLASSES).collect();
+        assert_eq!(BTreeSet::from(DELIVERY_RESULTS), all);
+    }
+}

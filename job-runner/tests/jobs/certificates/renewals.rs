@@ -95,14 +95,18 @@ async fn a_renewal_that_only_a_limit_postpones_fails_for_the_metric_and_the_mail
     let states = async || {
         let mut conn = store::acquire(&account.database.db).await.unwrap();
         let found = store::certificates::summarize(&mut conn, now()).await.unwrap();
-        found.into_iter().map(|one| (one.state, one.count)).collect::<std::collections::BTreeMap<_, _>>()
+        let counts = |one: store::certificates::StateSummary| {
+            (one.state, (one.count, one.within_7_days, one.within_21_days))
+        };
+        found.into_iter().map(counts).collect::<std::collections::BTreeMap<_, _>>()
     };
-    assert_eq!(states().await, [("active".to_owned(), 3)].into());
+    assert_eq!(states().await, [("active".to_owned(), (3, 0, 0))].into());
 
     let changes = format!(
         "insert into acme_orders (id, directory_url, name, registered_domain, created_at, failed_at)
          values (gen_random_uuid(), '{}', 'limited.example', 'limited.example', now(), now());
          update certificates set not_after = now() + interval '6 days';
+         update certificates set not_after = now() + interval '20 days' where name = 'late.example';
          update certificates set renew_at = now() - interval '25 hours' where name = 'overdue.example';
          update certificates set renew_at = now() - interval '23 hours' where name = 'late.example'",
         authority.pebble.directory_url()
@@ -114,7 +118,10 @@ async fn a_renewal_that_only_a_limit_postpones_fails_for_the_metric_and_the_mail
     let limited = authority.certificate_when("limited.example", |one| one.error_code.is_some()).await;
     running.stop().await;
     assert_eq!((limited.failed_attempts, limited.error_code.as_deref()), (0, Some("acme_rate_limited")));
-    assert_eq!(states().await, [("active".to_owned(), 1), ("renewal_failing".to_owned(), 2)].into());
+    assert_eq!(
+        states().await,
+        [("active".to_owned(), (1, 0, 1)), ("renewal_failing".to_owned(), (2, 2, 2))].into()
+    );
 
     let smtp = SmtpServer::responding([]).await;
     let settings = authority.settings();

@@ -15,6 +15,7 @@ use store::submissions::{NewSubmission, SubmissionOutcome, WriteContext, insert_
 use uuid::Uuid;
 
 use crate::fixture::account::{Account, new_id, now, seal};
+use crate::fixture::metrics::metric;
 use crate::fixture::smtp_server::SmtpServer;
 
 impl Account {
@@ -243,6 +244,7 @@ async fn a_job_queued_many_times_sends_one_email() {
     one.stop().await;
     other.stop().await;
     assert_eq!(smtp.received().len(), 1);
+    assert!(metric("job_runner_job_seconds_count{kind=\"notification\",result=\"ok\"}") >= 1.0);
 }
 
 #[tokio::test]

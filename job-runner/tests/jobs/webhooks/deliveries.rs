@@ -11,6 +11,7 @@ use standardwebhooks::Webhook;
 use store::deliveries::{Attempt, AttemptOutcome, Lease, complete_attempts};
 
 use crate::fixture::account::{Account, SECRET, lease, now};
+use crate::fixture::metrics::metric;
 use crate::fixture::receiver::{Receiver, status};
 
 #[tokio::test]
@@ -257,9 +258,13 @@ async fn a_delivery_in_flight_completes_before_the_service_stops() {
     account.submission().await;
     let running = account.run(&[]).await;
     until(async || !receiver.received().is_empty()).await;
+    let durations = "job_runner_delivery_seconds_count{result=\"delivered\"}";
+    let before = metric(durations);
+    assert!(metric("job_runner_deliveries_in_progress") >= 1.0, "other tests deliver too");
     running.request_stop();
     receiver.release();
     running.stop().await;
+    assert!(metric(durations) > before);
     let delivery = account.deliveries(webhook).await.pop().unwrap();
     assert_eq!((delivery.state.as_str(), delivery.attempts), ("delivered", 1));
 }

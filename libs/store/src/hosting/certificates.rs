@@ -73,6 +73,10 @@ pub struct StateSummary {
     /// `active`, `renewal_failing`, `expired`, `issuing` or `failed`.
     pub state: String,
     pub count: i64,
+    /// How many of them end within seven days.
+    pub within_7_days: i64,
+    /// How many of them end within 21 days, including those of seven.
+    pub within_21_days: i64,
     /// The end of the one that ends first.
     pub first_end: Option<DateTime<Utc>>,
 }
@@ -325,10 +329,13 @@ pub async fn summarize(conn: &mut Conn, now: DateTime<Utc>) -> Result<Vec<StateS
                        when not_after > $1 then 'active'
                        when not_after is not null then 'expired'
                        when failed_attempts > 0 then 'failed' else 'issuing' end as "state!",
-                  count(*) as "count!", min(not_after) as first_end
+                  count(*) as "count!", count(*) filter (where not_after <= $3) as "within_7_days!",
+                  count(*) filter (where not_after <= $4) as "within_21_days!", min(not_after) as first_end
            from certificates group by 1"#,
         now,
         now - OVERDUE_AFTER,
+        now + TimeDelta::days(7),
+        now + TimeDelta::days(21),
     )
     .fetch_all(conn)
     .await?;
