@@ -6,7 +6,9 @@ import re
 import subprocess
 import sys
 
-METRIC = re.compile(r"\b(?:webruntime|edge|collector|job_runner|control_plane|http_server)_[a-z_]+\b")
+from . import exporters, runbooks as runbook_commands
+
+METRIC = re.compile(r"\b(?:webruntime|edge|collector|job_runner|control_plane|http_server|pg|redis|node|ClickHouse[A-Za-z]+)_[A-Za-z_]+\b")
 NAME = re.compile(r'"((?:webruntime|edge|collector|job_runner|control_plane)_[a-z_]+)"')
 # The suffixes of a histogram's series.
 SERIES = re.compile(r"_(?:bucket|count|sum)$")
@@ -17,14 +19,17 @@ def problems(root, promtool):
     """Every problem of deploy/observability. Without `promtool`, expressions are not parsed and alerts not tested."""
     import yaml  # part of the schemas' packages
 
-    folder, metrics = root / "deploy/observability", declared_metrics(root)
+    folder, metrics = root / "deploy/observability", declared_metrics(root) | exporters.METRICS
     rules = {path.stem: yaml.safe_load(path.read_text()) for path in sorted((folder / "prometheus/rules").glob("*.yml"))}
     tests = {path.stem: yaml.safe_load(path.read_text()) for path in sorted((folder / "prometheus/tests").glob("*.yml"))}
     runbooks = {path.name: path.read_text() for path in sorted((folder / "runbooks").glob("*.md"))}
     dashboards = {path.name: json.loads(path.read_text()) for path in sorted((folder / "grafana/dashboards").glob("*.json"))}
     for path in folder.glob("**/*.yml"):
         yaml.safe_load(path.read_text())
-    yield from alert_problems(rules, tests, runbooks, metrics)
+    jobs = {job["job_name"] for job in yaml.safe_load((folder / "prometheus/prometheus.yml").read_text())["scrape_configs"]}
+    yield from alert_problems(rules, tests, runbooks, metrics, jobs)
+    yield from unused_metrics(rules, dashboards)
+    yield from runbook_commands.problems(root, runbooks)
     for name, dashboard in dashboards.items():
         yield from (f"{name}: {problem}" for problem in dashboard_problems(dashboard, metrics))
     written = subprocess.run([sys.executable, folder / "grafana/dashboards.py", "--check"], capture_output=True, text=True)
@@ -32,7 +37,7 @@ def problems(root, promtool):
         yield written.stderr.strip()
     if promtool:
         yield from prometheus_problems(folder / "prometheus", promtool)
-    yield from rules_that_cannot_fail(rules, tests, runbooks, dashboards, metrics)
+    yield from rules_that_cannot_fail(rules, tests, runbooks, dashboards, metrics, jobs)
 
 
 def declared_metrics(root):
@@ -47,6 +52,20 @@ def unknown_metrics(expression, metrics):
     return sorted(names - metrics)
 
 
+def unknown_jobs(expression, jobs):
+    """The jobs that a selector names and Prometheus does not scrape."""
+    named = {job for value in re.findall(r'\bjob=~?"([^"$]*)"', expression) for job in value.split("|")}
+    return sorted(named - jobs)
+
+
+def unused_metrics(rules, dashboards):
+    """Metrics of exporters that no expression has: a list of them would otherwise grow for ever."""
+    expressions = [rule["expr"] for _, rule in alerts_of(rules)]
+    expressions += [target["expr"] for one in dashboards.values() for panel in one["panels"] for target in panel["targets"]]
+    used = {name for expression in expressions for name in METRIC.findall(expression)}
+    yield from (f"exporters.py lists {name}, which no expression has" for name in sorted(exporters.METRICS - used))
+
+
 def alerts_of(rules):
     for area, file in rules.items():
         for group in file["groups"]:
@@ -54,7 +73,7 @@ def alerts_of(rules):
                 yield area, rule
 
 
-def alert_problems(rules, tests, runbooks, metrics):
+def alert_problems(rules, tests, runbooks, metrics, jobs):
     headings = {f"{name}#{heading.lower()}" for name, text in runbooks.items() for heading in re.findall(r"^## (\w+)$", text, re.MULTILINE)}
     linked = set()
     for area, rule in alerts_of(rules):
@@ -67,7 +86,8 @@ def alert_problems(rules, tests, runbooks, metrics):
         if notes.get("runbook") not in headings:
             yield f"{name}: no heading {notes.get('runbook')} in runbooks/"
         linked.add(notes.get("runbook"))
-        yield from (f"{name}: no service measures {metric}" for metric in unknown_metrics(rule["expr"], metrics))
+        yield from (f"{name}: nothing measures {metric}" for metric in unknown_metrics(rule["expr"], metrics))
+        yield from (f"{name}: prometheus.yml has no job {job}" for job in unknown_jobs(rule["expr"], jobs))
         cases = {case["name"] for case in tests.get(area, {}).get("tests", [])}
         yield from (f"{name}: no test «{name} {case}»" for case in ("fires", "is silent") if f"{name} {case}" not in cases)
     yield from (f"runbooks/{heading} belongs to no alert" for heading in sorted(headings - linked))
@@ -110,11 +130,11 @@ def target_problems(target, metrics):
     expression = target["expr"]
     if target["datasource"]["uid"] != "${datasource}":
         yield "asks a fixed source of data"
-    for selector in re.findall(r"[a-z_]+\{([^}]*)\}", expression):
+    for selector in re.findall(r"[A-Za-z_]+\{([^}]*)\}", expression):
         yield from (f"a selector lacks {label}" for label in ('job=~"$job"', 'instance=~"$instance"') if label not in selector)
     if re.search(r"\b(?:rate|increase)\(", expression) and re.search(r"\[(?!\$__rate_interval)", expression):
         yield "a rate has a fixed interval"
-    yield from (f"no service measures {metric}" for metric in unknown_metrics(expression, metrics))
+    yield from (f"nothing measures {metric}" for metric in unknown_metrics(expression, metrics))
 
 
 def prometheus_problems(folder, promtool):
@@ -124,13 +144,13 @@ def prometheus_problems(folder, promtool):
             yield f"promtool {arguments[0]} {arguments[1]}: {(done.stdout + done.stderr).strip()}"
 
 
-def rules_that_cannot_fail(rules, tests, runbooks, dashboards, metrics):
+def rules_that_cannot_fail(rules, tests, runbooks, dashboards, metrics, jobs):
     """Each rule rejects the real files with one mistake."""
 
     def alert(change):
         changed = copy.deepcopy((rules, tests, runbooks))
         change(*changed)
-        return alert_problems(*changed, metrics)
+        return alert_problems(*changed, metrics, jobs)
 
     def board(change):
         changed = copy.deepcopy(next(iter(dashboards.values())))
@@ -143,6 +163,9 @@ def rules_that_cannot_fail(rules, tests, runbooks, dashboards, metrics):
         "an alert without a summary": alert(lambda rules, *_: first(rules)["annotations"].pop("summary")),
         "a missing runbook": alert(lambda rules, *_: first(rules)["annotations"].update(runbook="fleet.md#no")),
         "an unknown metric": alert(lambda rules, *_: first(rules).update(expr="edge_no_such_total > 0")),
+        "an unknown metric of an exporter": alert(lambda rules, *_: first(rules).update(expr="pg_no_such > 0")),
+        "an unknown metric of ClickHouse": alert(lambda rules, *_: first(rules).update(expr="ClickHouseMetrics_NoSuch > 0")),
+        "an unknown job": alert(lambda rules, *_: first(rules).update(expr='up{job=~"edge-server|no-such"} == 0')),
         "an alert without a test": alert(lambda _, tests, __: next(iter(tests.values()))["tests"].pop()),
         "a runbook of no alert": alert(lambda _, __, runbooks: runbooks.update({"fleet.md": runbooks["fleet.md"] + "\n## Other\n"})),
         "a panel without a description": board(lambda one: one["panels"][0].update(description="")),
@@ -153,6 +176,7 @@ def rules_that_cannot_fail(rules, tests, runbooks, dashboards, metrics):
         "a dashboard without a variable": board(lambda one: one["templating"]["list"].pop()),
         "a fixed interval": board(lambda one: one["panels"][0]["targets"][0].update(expr="rate(up[5m])")),
         "a selector without matchers": board(lambda one: one["panels"][0]["targets"][0].update(expr="up{}")),
+        "a selector of ClickHouse without matchers": board(lambda one: one["panels"][0]["targets"][0].update(expr="ClickHouseMetrics_Merge{}")),
         "a fixed source of data": board(lambda one: one["panels"][0]["targets"][0]["datasource"].update(uid="x")),
         "an unknown metric of a panel": board(lambda one: one["panels"][0]["targets"][0].update(expr="edge_no_such_total")),
     }

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Writes the dashboards of Grafana.
+"""Writes the dashboards of Grafana, and a table of their panels into ../README.md.
 
-    deploy/observability/grafana/dashboards.py            writes dashboards/*.json
+    deploy/observability/grafana/dashboards.py            writes dashboards/*.json, and the tables
     deploy/observability/grafana/dashboards.py --check    fails if they are not what this file describes
 
 A panel is one line here and forty of JSON. Every expression has the matchers of the variables `job` and `instance`.
@@ -12,7 +12,16 @@ import pathlib
 import sys
 
 FOLDER = pathlib.Path(__file__).resolve().parent / "dashboards"
+README = FOLDER.parents[1] / "README.md"
+# The heading of the part of the README that is written here; it is the last one.
+TABLES = "\n## Panels\n"
 SERVICES = "edge-server|control-plane|collector|job-runner"
+# Their metrics come from exporters, and from ClickHouse itself.
+STORES = "postgres|redis|clickhouse|node"
+UNITS = {
+    "Bps": "bytes/s", "bytes": "bytes", "d": "days", "ops": "1/s", "percentunit": "%", "reqps": "1/s", "s": "seconds",
+    "short": "number",
+}
 PROMETHEUS = {"type": "prometheus", "uid": "${datasource}"}
 LOKI = {"type": "loki", "uid": "${logs}"}
 WIDTH, HEIGHT, COLUMNS = 8, 8, 3
@@ -123,8 +132,8 @@ def dashboard(uid, title, jobs, panels):
             "list": [
                 source("datasource", "prometheus", "Metrics"),
                 source("logs", "loki", "Logs"),
-                variable("job", f'label_values(webruntime_ready{{job=~"{jobs}"}}, job)', "Service"),
-                variable("instance", 'label_values(webruntime_ready{job=~"$job"}, instance)', "Replica"),
+                variable("job", f'label_values(up{{job=~"{jobs}"}}, job)', "Service"),
+                variable("instance", 'label_values(up{job=~"$job"}, instance)', "Replica"),
             ]
         },
         "panels": placed,
@@ -223,7 +232,9 @@ def deliveries():
 
 def stores():
     requests = "webruntime_store_request_seconds"
-    return dashboard("stores", "stores", SERVICES, [
+    mounted = 'mountpoint!~"/(boot|run|snap)(/.*)?"'
+    backup = of("webruntime_backup_last_success_timestamp_seconds")
+    return dashboard("stores", "stores", f"{SERVICES}|{STORES}", [
         panel("Connections to Postgres", "Open connections of all pools, by service and state.", "short", ("{{job}} {{state}}", f"sum by (job, state) ({of('webruntime_postgres_connections')})")),
         panel("Pools in use", "Share of the connections that a replica may open. From 80 % on: alert PostgresPool.", "percentunit", ("{{job}} {{instance}}", f"sum by (job, instance) ({of('webruntime_postgres_connections', IN_USE)}) / on (job, instance) {of('webruntime_postgres_connections_max')}"), limit=0.8),
         panel("Wait for a connection", "The longest of a hundred waits for a connection to Postgres. From a second on: alert PostgresWait.", "s", ("{{job}}", quantile(0.99, "webruntime_postgres_acquire_seconds", by="job")), limit=1),
@@ -233,20 +244,51 @@ def stores():
         panel("Duration: ClickHouse", "Duration of requests to ClickHouse. Analytics over long times take seconds.", "s", *quantiles(requests, 'store="clickhouse"'), limit=10),
         panel("Duration: blobs", "Duration of requests to the blob store until the first byte.", "s", *quantiles(requests, 'store="blobs"'), limit=1),
         panel("Reconnects to Redis", "Connections to Redis that were lost and made again.", "short", ("{{job}}", f"sum by (job) (increase({of('webruntime_redis_reconnects_total')}[$__rate_interval]))"), limit=5),
+        panel("Stores that answer", "Zero: alerts PostgresDown, RedisDown and ClickHouseDown.", "short", ("Postgres {{instance}}", of("pg_up")), ("Redis {{instance}}", of("redis_up")), ("ClickHouse {{instance}}", of("up", 'job="clickhouse"')), kind="stat"),
+        panel("Postgres: connections", "Share of max_connections, of all clients. From 80 % on: alert PostgresConnections.", "percentunit", ("{{instance}}", f"sum by (instance) ({of('pg_stat_activity_count')}) / on (instance) {of('pg_settings_max_connections')}"), limit=0.8),
+        panel("Postgres: transactions", "Transactions per second, committed and rolled back.", "ops", ("committed", rate("pg_stat_database_xact_commit")), ("rolled back", rate("pg_stat_database_xact_rollback"))),
+        panel("Postgres: longest transaction", "Age of the oldest open transaction by state. A long one keeps dead rows.", "s", ("{{state}}", f"max by (state) ({of('pg_stat_activity_max_tx_duration')})"), limit=600),
+        panel("Postgres: locks", "Locks that are held, by mode.", "short", ("{{mode}}", f"sum by (mode) ({of('pg_locks_count')})")),
+        panel("Postgres: size", "Bytes of each database.", "bytes", ("{{datname}}", f"max by (datname) ({of('pg_database_size_bytes')})")),
+        panel("Redis: memory", "Bytes of its data, and the limit from which on it refuses writes.", "bytes", ("used", of("redis_memory_used_bytes")), ("limit", of("redis_memory_max_bytes"))),
+        panel("Redis: commands", "Commands per second.", "ops", ("{{instance}}", rate("redis_commands_processed_total", by="instance"))),
+        panel("Redis: clients", "Connections of clients.", "short", ("{{instance}}", of("redis_connected_clients"))),
+        panel("ClickHouse: parts", "Active parts of all tables, and the most of one partition. From 1,000 of a partition on, inserts are delayed.", "short", ("active {{instance}}", of("ClickHouseMetrics_PartsActive")), ("most of a partition {{instance}}", of("ClickHouseAsyncMetrics_MaxPartCountForPartition")), limit=1000),
+        panel("ClickHouse: merges", "Merges and mutations that run.", "short", ("merges {{instance}}", of("ClickHouseMetrics_Merge")), ("mutations {{instance}}", of("ClickHouseMetrics_PartMutation"))),
+        panel("ClickHouse: delayed inserts", "Inserts per second that wait or are refused, because a partition has too many parts: alert ClickHousePartsMany.", "ops", ("delayed", rate("ClickHouseProfileEvents_DelayedInserts")), ("refused", rate("ClickHouseProfileEvents_RejectedInserts"))),
+        panel("ClickHouse: queries", "Queries per second, and those that fail.", "ops", ("all", rate("ClickHouseProfileEvents_Query")), ("failed", rate("ClickHouseProfileEvents_FailedQuery"))),
+        panel("ClickHouse: memory", "Bytes that the server has allocated.", "bytes", ("{{instance}}", of("ClickHouseMetrics_MemoryTracking"))),
+        panel("ClickHouse: read-only tables", "Tables whose replica has lost ClickHouse Keeper: alert ClickHouseReadOnly. Zero without a cluster.", "short", ("{{instance}}", of("ClickHouseMetrics_ReadonlyReplica")), limit=1),
+        panel("ClickHouse: delay of replicas", "The largest delay behind another replica. From 5 minutes on: alert ClickHouseReplicaLate. Zero without a cluster.", "s", ("{{instance}}", of("ClickHouseAsyncMetrics_ReplicasMaxAbsoluteDelay")), limit=300),
+        panel("Disk used", "Share of each disk in use. From 85 % on: alert DiskLow.", "percentunit", ("{{device}} {{instance}}", f"1 - min by (instance, device) ({of('node_filesystem_avail_bytes', mounted)} / ({of('node_filesystem_size_bytes')} > 0))"), limit=0.85),
+        panel("Disk traffic", "Bytes per second that are read and written, by disk.", "Bps", ("{{device}} read", rate("node_disk_read_bytes_total", by="device")), ("{{device}} written", rate("node_disk_written_bytes_total", by="device"))),
+        panel("Memory of the machine", "Share of the memory that no process can have.", "percentunit", ("{{instance}}", f"1 - {of('node_memory_MemAvailable_bytes')} / {of('node_memory_MemTotal_bytes')}"), limit=0.9),
+        panel("Last backup", "Age of the last good backup of each part. From 26 hours on: alert BackupOld.", "s", ("{{part}}", f"time() - max by (part) ({backup})"), limit=93600, kind="stat"),
+        panel("Size of the last backup", "Bytes of the last good backup of each part. A sudden change is a sign of a mistake.", "bytes", ("{{part}}", f"max by (part) ({of('webruntime_backup_last_bytes')})")),
         logs("Warnings about stores", "Lines of all services. Open one to go to its trace.", SERVICES),
     ])
 
 
+def tables(dashboards):
+    """The panels of each dashboard, as the README shows them."""
+    for one in dashboards:
+        yield f"\n### {one['title'].removeprefix('Web Runtime: ').capitalize()}\n\n| panel | unit | shows |\n| --- | --- | --- |\n"
+        for panel in one["panels"]:
+            unit = "lines" if panel["type"] == "logs" else UNITS[panel["fieldConfig"]["defaults"]["unit"]]
+            yield f"| {panel['title']} | {unit} | {panel['description']} |\n"
+
+
 def main():
-    check, wrong = "--check" in sys.argv[1:], []
-    for build in (fleet, edge, ingest, deliveries, stores):
-        path, text = FOLDER / f"{build.__name__}.json", json.dumps(build(), indent=1) + "\n"
-        if check and (not path.exists() or path.read_text() != text):
-            wrong.append(path.name)
-        elif not check:
-            path.write_text(text)
-    if wrong:
-        sys.exit(f"Not what dashboards.py describes: {', '.join(wrong)}. Run deploy/observability/grafana/dashboards.py.")
+    dashboards = {FOLDER / f"{build.__name__}.json": build() for build in (fleet, edge, ingest, deliveries, stores)}
+    written = {path: json.dumps(one, indent=1) + "\n" for path, one in dashboards.items()}
+    written[README] = README.read_text().partition(TABLES)[0] + TABLES + "".join(tables(dashboards.values()))
+    wrong = [path for path, text in written.items() if not path.exists() or path.read_text() != text]
+    if "--check" not in sys.argv[1:]:
+        for path in wrong:
+            path.write_text(written[path])
+    elif wrong:
+        names = ", ".join(path.name for path in wrong)
+        sys.exit(f"Not what dashboards.py describes: {names}. Run deploy/observability/grafana/dashboards.py.")
 
 
 if __name__ == "__main__":
