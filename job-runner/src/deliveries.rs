@@ -96,7 +96,7 @@ async fn run_attempt(
     let span = tracing::info_span!("delivery", delivery.id = %attempt.delivery_id);
     service::telemetry::continue_from(&span, attempt.traceparent.as_deref());
     let started = std::time::Instant::now();
-    let result = jobs::webhooks::deliver(&state, &attempt).instrument(span).await;
+    let result = jobs::webhooks::deliver(&state, &attempt).instrument(span.clone()).await;
     let (elapsed, is_answered) = (started.elapsed(), result.outcome.status_code.is_some());
     permit.record_response(ResponseSpeed::of(elapsed, timeout, is_answered), elapsed, delay);
     let (stored, is_stored) = oneshot::channel();
@@ -107,9 +107,12 @@ async fn run_attempt(
     let _receiver_dropped = completed.send(completion);
     // The permit counts in total until the result is stored or given up, so that attempts don't outrun the writer.
     let _stored_or_given_up = is_stored.await;
-    if let Err(error) = jobs::webhooks::update_health(&state, &attempt, result.diagnosis, at).await {
-        tracing::warn!(%error, "updating a webhook's health failed; the next attempt with the same diagnosis does it");
-    }
+    let updating = async {
+        if let Err(error) = jobs::webhooks::update_health(&state, &attempt, result.diagnosis, at).await {
+            tracing::warn!(%error, "updating a webhook's health failed; the next attempt with the same diagnosis does it");
+        }
+    };
+    updating.instrument(span).await;
 }
 
 /// When to claim again without a signal.

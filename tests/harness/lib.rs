@@ -1,11 +1,12 @@
 //! Test fixtures for end-to-end stories: a private system or single services of it, a balancer, an HTTP client, a load, a
-//! webhook receiver, a peer server, a trace sink and third-party programs.
+//! webhook receiver, a peer server, a sink of traces and logs, and third-party programs.
 //!
 //! Everything goes through real processes and HTTP. Tests wait for conditions, for at most [`TIMEOUT`].
 
 mod balancer;
 mod client;
 mod load;
+mod otlp_receiver;
 mod packages;
 mod peer;
 mod receiver;
@@ -18,12 +19,13 @@ use std::time::{Duration, Instant};
 pub use balancer::Balancer;
 pub use client::{Client, Response};
 pub use load::{Failure, Load, Outcome, Rate};
+pub use otlp_receiver::OtlpReceiver;
 pub use packages::{Packages, run_over};
 pub use peer::{Answer, Peer, PeerRequest};
 pub use receiver::{Delivery, Receiver};
 pub use replica::Replica;
 pub use system::System;
-pub use trace_sink::{Span, TraceSink};
+pub use trace_sink::{LogLine, Span, TraceSink};
 
 /// The longest that a test waits for a condition before it fails.
 pub const TIMEOUT: Duration = Duration::from_secs(60);

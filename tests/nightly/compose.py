@@ -4,7 +4,7 @@
     tests/nightly/compose.py [--keep]               a quarter of an hour; needs root, and the network at the first run
     tests/nightly/compose.py --build                only fetches and builds what is missing
 
-1. `up --wait`, the first story through the published port, `down`, `up --wait`, everything read back.
+1. `up --wait`, the first story through the published port, `down`, `up --wait`, everything read back, the runbooks' safe commands.
 2. Each container's process is killed in turn; afterwards the story goes on and everything is read back.
 3. Profile `replicas`: deploy/compose/upgrade from version 0.1 to this one, under load. No request may fail.
 4. The same for one of each service: what a lone edge refuses is measured.
@@ -28,7 +28,7 @@ import time
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 
-from containers import engine, images, packages, story  # noqa: E402
+from containers import engine, images, packages, runbooks, story  # noqa: E402
 from containers.load import Load  # noqa: E402
 
 NOT_RUN = 77
@@ -105,6 +105,7 @@ def everything(stack, receiver, rows):
     told.more()
     told.check()
     say("everything is there after down and up")
+    rows.append(("safe commands of the runbooks that work", run_runbooks(stack)))
     memory = {service: sum(stack.docker.memory_mb(container)) for service, container in stack.containers().items()}
     for service, container in stack.containers().items():
         began = time.monotonic()
@@ -114,6 +115,16 @@ def everything(stack, receiver, rows):
         say(f"recovered from kill -9 of {service}")
     stack.down()
     return memory
+
+
+def run_runbooks(stack):
+    """Runs the commands that operators paste. Those of profile `observability` need images that can't be had here."""
+    found = list(runbooks.results(stack.folder, stack.docker.environment))
+    if failed := [f"{about}\n  {error}" for about, _, error in found if error]:
+        sys.exit("\n".join(failed))
+    ran = [about for about, missing, _ in found if not missing]
+    say(f"{len(ran)} safe commands of the runbooks work; not run: {len(found) - len(ran)}, whose services don't run here")
+    return f"{len(ran)} of {len(found)}"
 
 
 def upgrade(stack, receiver, rows, title):

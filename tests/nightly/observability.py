@@ -1,52 +1,45 @@
 #!/usr/bin/env python3
-"""Does every panel and every alert see something? A real Prometheus scrapes a running stack under load and faults.
+"""Does every panel and every alert see something? A real Prometheus and real exporters beside a running stack, under load and faults.
 
-    tests/nightly/observability.py [PROGRAM]        three minutes; PROGRAM is a local runner that is built already
+    tests/nightly/observability.py [PROGRAM] [--short]      two minutes, or one; PROGRAM is a local runner that is built already
 
 Visitors load pages, submit a form, and send events; a client uses the API and deploys; webhooks go to a receiver that accepts
-and to one that answers 500; a form is full; ClickHouse hangs for a while. Then each expression of deploy/observability, with the
-dashboard's variables filled in and an alert's limits left out, must yield at least one series that is no NaN. SILENT names
-those that only another fault fills.
+and to one that answers 500; a form and the month of an account are full. Then ClickHouse, Postgres, the receivers and the job-runner
+are stopped for a while, stores refuse their exporters, and a backup is old: each fault must fire its alerts, by rules whose times are
+shortened, and no earlier. At the end each expression of deploy/observability, with the dashboard's variables filled in and an
+alert's limits left out, must yield at least one series that is no NaN; expressions.SILENT names those that can't. Each metric of
+.ci/deploy_lint/exporters.py is served by its exporter, and the SQL of the runbooks runs on the stores.
 """
 
 import contextlib
 import http.client
 import http.server
 import json
-import os
 import pathlib
-import re
-import shutil
-import signal
-import subprocess
 import sys
 import tempfile
 import threading
 import time
 import types
-import urllib.parse
 import urllib.request
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
-sys.path[:0] = [str(HERE.parent / "bench"), str(HERE.parent / "soak"), str(ROOT / ".ci")]
+sys.path[:0] = [str(HERE), str(HERE.parent / "bench"), str(HERE.parent / "soak"), str(ROOT / ".ci")]
 
 import fixture  # noqa: E402
 import automations  # noqa: E402
 import neighbours  # noqa: E402
 import webhooks  # noqa: E402
+from deploy_lint import exporters as listed, runbooks  # noqa: E402
+from monitoring import exporters, expressions, faults, prometheus  # noqa: E402
+from monitoring.faults import Fault  # noqa: E402
 
-OBSERVABILITY = ROOT / "deploy/observability"
-SERVICES = ("edge-server", "control-plane", "collector", "job-runner")
-BEFORE_SECONDS, CLICKHOUSE_AWAY_SECONDS, AFTER_SECONDS = 20, 40, 20
-REQUEST_SECONDS, PAUSE_SECONDS = 60, 0.2
-BROWSER = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
 NOT_RUN = 77
-# Metrics that have no value here, and why.
-SILENT = {
-    "job_runner_certificates_min_left_days": "no certificate is ordered on a local stack",
-    "job_runner_job_seconds": "no mail is configured, and nothing is purged",
-}
+# Without --short: the load before the faults and after them.
+CALM_SECONDS = 30
+REQUEST_SECONDS, PAUSE_SECONDS = 30, 0.2
+BROWSER = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
 
 
 class Receiver(http.server.BaseHTTPRequestHandler):
@@ -62,34 +55,29 @@ class Receiver(http.server.BaseHTTPRequestHandler):
         pass
 
 
+def listen(port=0):
+    """Starts the receivers of webhooks on a port."""
+    receiver = http.server.ThreadingHTTPServer(("127.0.0.1", port), Receiver)
+    threading.Thread(target=receiver.serve_forever, daemon=True).start()
+    return receiver
+
+
 @contextlib.contextmanager
-def prometheus(stack, program, folder):
-    """Runs Prometheus with the alerts of deploy/observability. Yields a function that asks it."""
-    port = fixture.free_port()
-    jobs = [{"job_name": name, "static_configs": [{"targets": [stack["services"][name]["metrics_url"].split("/")[2]]}]} for name in SERVICES]
-    config = {"global": {"scrape_interval": "1s", "evaluation_interval": "1s"}, "scrape_configs": jobs,
-              "rule_files": [str(OBSERVABILITY / "prometheus/rules/*.yml")]}
-    file = folder / "prometheus.json"  # JSON is YAML
-    file.write_text(json.dumps(config))
-    options = [f"--config.file={file}", f"--storage.tsdb.path={folder / 'data'}", f"--web.listen-address=127.0.0.1:{port}"]
-    with open(folder / "prometheus.log", "w") as log:
-        process = subprocess.Popen([program, *options], stdout=log, stderr=log)
-    base = f"http://127.0.0.1:{port}"
+def refusing(receiver):
+    """The port of the receivers refuses connections."""
+    receiver.shutdown()
+    receiver.server_close()
+    yield
+    listen(receiver.server_port)
 
-    def ask(expression):
-        query = urllib.parse.urlencode({"query": expression})
-        return json.load(urllib.request.urlopen(f"{base}/api/v1/query?{query}"))["data"]["result"]
 
-    try:
-        for _ in range(200):
-            with contextlib.suppress(OSError):
-                urllib.request.urlopen(f"{base}/-/ready")
-                break
-            time.sleep(0.1)
-        yield ask
-    finally:
-        process.terminate()
-        process.wait()
+def full_account(stack):
+    """An account whose month has no event left. Returns the token of its site."""
+    base = stack["base_url"]
+    key = fixture.call("POST", f"{base}/api/trial")["key"]
+    account = fixture.call("GET", f"{base}/api/account", key)["id"]
+    fixture.query(stack, f"insert into monthly_usage (account_id, month, events) values ('{account}', date_trunc('month', now() at time zone 'utc'), 1000000)")
+    return fixture.call("POST", f"{base}/api/analytics/sites", key, {"name": "Full"})["site"]["siteToken"]
 
 
 def set_up(stack, receiver):
@@ -102,13 +90,16 @@ def set_up(stack, receiver):
     site = fixture.call("POST", f"{base}/api/analytics/sites", key, {"name": "Shop"})["site"]
     host = f"{fixture.site_host(stack, key)}:{port}"
     other = types.SimpleNamespace(base=base, key=fixture.call("POST", f"{base}/api/trial")["key"])
+    over = full_account(stack)
     answer = lambda number: {"score": number, "email": f"ana{number}@example.com", "message": "x"}
+    view = lambda token, number: {"siteToken": token, "name": "page_view", "url": f"https://shop.example/{number}"}
     return [
         lambda number: send("GET", f"http://127.0.0.1:{port}/", host=host),
         lambda number: send("GET", f"http://127.0.0.1:{port}/missing-{number}", host=host),
         lambda number: send("POST", f"{base}/api/forms/{form}/submit", answer(number)),
         lambda number: send("POST", f"{base}/api/forms/{full}/submit", {"email": f"ana{number}@example.com"}),
-        lambda number: send("POST", f"{base}/api/collect", {"siteToken": site["siteToken"], "name": "page_view", "url": f"https://shop.example/{number}"}),
+        lambda number: send("POST", f"{base}/api/collect", view(site["siteToken"], number)),
+        lambda number: send("POST", f"{base}/api/collect", view(over, number)),
         lambda number: send("POST", run, answer(number)),
         lambda number: send("PUT", f"{base}/api/pages/{page}", {"title": f"Title {number}"}, authorization=f"Bearer {key}"),
         lambda number: send("GET", f"{base}/api/account", authorization=f"Bearer {key}"),
@@ -125,8 +116,9 @@ def send(method, url, body=None, **headers):
         urllib.request.urlopen(request, timeout=REQUEST_SECONDS).read()
 
 
+@contextlib.contextmanager
 def traffic(stack, receiver):
-    """Does everything again and again, each thing in a thread of its own, while ClickHouse hangs for a while."""
+    """Does everything again and again, each thing in a thread of its own."""
     ended = threading.Event()
 
     def repeat(action):
@@ -136,49 +128,62 @@ def traffic(stack, receiver):
             number += 1
             ended.wait(PAUSE_SECONDS)
 
-    threads = [threading.Thread(target=repeat, args=[action]) for action in set_up(stack, receiver)]
+    threads = [threading.Thread(target=repeat, args=[action], daemon=True) for action in set_up(stack, receiver)]
     for thread in threads:
         thread.start()
-    clickhouse = stack["stores"]["clickhouse"]["pid"]
     try:
-        time.sleep(BEFORE_SECONDS)
-        os.kill(clickhouse, signal.SIGSTOP)
-        time.sleep(CLICKHOUSE_AWAY_SECONDS)
+        yield
     finally:
-        os.kill(clickhouse, signal.SIGCONT)
-        ended.wait(AFTER_SECONDS)
         ended.set()
         for thread in threads:
             thread.join()
 
 
-def panels():
-    """The expressions of the dashboards, with all services and replicas."""
-    for path in sorted((OBSERVABILITY / "grafana/dashboards").glob("*.json")):
-        for panel in json.loads(path.read_text())["panels"]:
-            for target in panel["targets"] if panel["type"] != "logs" else []:
-                filled = target["expr"].replace("$job", ".+").replace("$instance", ".+").replace("$__rate_interval", "1m")
-                yield f"{path.stem}, {panel['title']}, {target['legendFormat']}", filled
+def rounds(stack, running, folder, receiver):
+    """The faults, by rounds of those that are there at the same time."""
+    stores = {name: store["pid"] for name, store in stack["stores"].items()}
+    pids = {job: process.pid for job, process in running.processes.items()}
+    clickhouse = [stores["clickhouse"], *([pids["clickhouse"]] if "clickhouse" in pids else [])]
+    job_runner = stack["services"]["job-runner"]["pid"]
+
+    @contextlib.contextmanager
+    def backup_old():
+        exporters.write_backup(folder / "textfiles", blobs=27 * 3600)
+        yield
+        exporters.write_backup(folder / "textfiles")
+
+    named = lambda *names: [{"alertname": name} for name in names]
+    attempts = 'rate(job_runner_deliveries_attempted_total{result="http_status"}[15s])'
+    dropped = 'rate(collector_events_dropped_total{reason="quota"}[15s])'
+    away = [{"alertname": "StoreErrors", "store": "clickhouse"}, *named("SegmentsOld", *["ClickHouseDown"][: len(clickhouse) - 1])]
+    return [[
+        Fault("a webhook answers 500", contextlib.nullcontext, grows=[attempts]),
+        Fault("the month of an account is full", contextlib.nullcontext, grows=[dropped]),
+    ], [
+        Fault("ClickHouse hangs", lambda: faults.stopped(*clickhouse), away),
+        Fault("the receivers of webhooks are gone", lambda: refusing(receiver), named("DeliveriesUnreachable")),
+        Fault("a backup is old", backup_old, [{"alertname": "BackupOld", "part": "blobs"}]),
+    ], [
+        Fault("Postgres refuses its exporter", lambda: running.refused("postgres"), named("PostgresDown")),
+        Fault("Redis refuses its exporter", lambda: running.refused("redis"), named("RedisDown")),
+        Fault("the job-runner hangs", lambda: faults.stopped(job_runner),
+              [{"alertname": "ServiceUnavailable", "job": "job-runner"}, *named("InstanceDown", "QueuesNotMeasured")]),
+    ], [
+        Fault("Postgres hangs", lambda: faults.stopped(*faults.backends(stores["postgres"])),
+              [{"alertname": "ExporterDown", "job": "postgres"}, *named("EdgeErrors")]),
+    ]]
 
 
-def alerts():
-    """The expressions of the alerts without their limits, with intervals that a short run fills."""
-    for path in sorted((OBSERVABILITY / "prometheus/rules").glob("*.yml")):
-        for name, expression in re.findall(r"- alert: (\w+)\n\s+expr: '(.*)'", path.read_text()):
-            for part in expression.replace("''", "'").split(" unless "):
-                part = re.sub(r"^on \([^)]*\) ", "", part)
-                part = re.sub(r" (?:==|>=|>|<) [0-9.]+", "", part).replace(" < ", " - ")
-                yield name, re.sub(r"^absent\((.*)\)$", r"\1", part)
-
-
-def missing(ask, expressions):
-    """The expressions without a value, but those that only another fault fills."""
-    for name, expression in expressions:
-        if any(metric in expression for metric in SILENT):
-            continue
-        values = [series["value"][1] for series in ask(expression)]
-        if all(value == "NaN" for value in values):
-            yield f"{name}: {'only NaN' if values else 'no series'} for {expression}"
+def run_sql(stack):
+    """Runs the statements of the runbooks' safe commands. They are for operators, who paste them."""
+    statements = [runbooks.sql_of(command) for command in runbooks.all_commands(ROOT)]
+    for store, statement in filter(None, statements):
+        if store == "psql":
+            fixture.query(stack, statement)
+        else:
+            user = {"x-clickhouse-user": stack["clickhouse_user"], "x-clickhouse-key": stack["clickhouse_password"]}
+            urllib.request.urlopen(urllib.request.Request(stack["clickhouse_url"], statement.encode(), user), timeout=30).read()
+        yield statement
 
 
 def until_scraped(ask):
@@ -189,31 +194,37 @@ def until_scraped(ask):
 
 
 def main():
-    from importlib import machinery, util
-
-    loader = machinery.SourceFileLoader("check_deploy", str(ROOT / ".ci/check-deploy"))
-    check_deploy = util.module_from_spec(util.spec_from_loader("check_deploy", loader))
-    loader.exec_module(check_deploy)
-    promtool = check_deploy.promtool()
-    if promtool is None:
-        print("Prometheus can't be had (on Debian: the package prometheus)")
+    arguments = [argument for argument in sys.argv[1:] if argument != "--short"]
+    calm = 0 if "--short" in sys.argv else CALM_SECONDS
+    found = exporters.programs()
+    if found is None:
+        print(f"Debian's packages can't be had: {', '.join(exporters.PACKAGES)}")
         return NOT_RUN
-    program = shutil.which("prometheus") or pathlib.Path(promtool).parent / "prometheus"
-    receiver = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Receiver)
-    threading.Thread(target=receiver.serve_forever, daemon=True).start()
-    local = sys.argv[1] if len(sys.argv) > 1 else None
-    with tempfile.TemporaryDirectory(prefix="web-runtime-prometheus-") as folder, fixture.system(program=local) as stack:
-        with prometheus(stack, program, pathlib.Path(folder)) as ask:
-            traffic(stack, receiver.server_port)
-            until_scraped(ask)
-            expressions = [*panels(), *alerts()]
-            found = list(missing(ask, expressions))
-            useless = [metric for metric in SILENT if not any(metric in expression for _, expression in expressions)]
-    print("\n".join(found))
-    if useless:
-        print(f"SILENT names metrics of no expression: {', '.join(useless)}")
-    print(f"{len(expressions)} expressions, {len(found)} without a value")
-    return 1 if found or useless else 0
+    receiver = listen()
+    with contextlib.ExitStack() as stop:
+        folder = pathlib.Path(stop.enter_context(tempfile.TemporaryDirectory(prefix="web-runtime-prometheus-")))
+        stack = stop.enter_context(fixture.system(program=arguments[0] if arguments else None))
+        began = time.monotonic()
+        running = stop.enter_context(exporters.running(stack, found, folder))
+        (folder / "rules").mkdir()
+        rules = expressions.short_rules(folder / "rules")
+        ask = stop.enter_context(prometheus.running(found["prometheus"], stack, running.addresses(), rules, folder))
+        with traffic(stack, receiver.server_port):
+            time.sleep(calm)
+            faulty = rounds(stack, running, folder, receiver)
+            for one in faulty:
+                faults.prove(ask, one)
+            for one in faulty:
+                faults.until_mended(ask, one)
+            time.sleep(calm)
+        until_scraped(ask)
+        every = [*expressions.panels(), *expressions.alerts()]
+        problems = [*expressions.problems(ask, every), *exporters.problems(stack, running, listed.EXPORTED, listed.COMPUTED)]
+        statements, fired = len(list(run_sql(stack))), ask.ever_firing()
+    print("\n".join(problems))
+    print(f"fired: {', '.join(fired)}")
+    print(f"{len(every)} expressions, {statements} statements, {len(problems)} problems after {time.monotonic() - began:.0f} s")
+    return 1 if problems else 0
 
 
 if __name__ == "__main__":

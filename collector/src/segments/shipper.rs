@@ -21,6 +21,9 @@ const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
 /// How soon segments that wait for Postgres are retried.
 const RETRY_AFTER: Duration = Duration::from_secs(1);
 
+/// How often the age of the oldest unsent event is reported while ClickHouse does not answer.
+const REPORT_INTERVAL: Duration = Duration::from_secs(1);
+
 /// For this long after the first attempt, ClickHouse certainly remembers a segment's token.
 const TOKEN_REMEMBERED_FOR: Duration = Duration::from_secs(60);
 
@@ -77,7 +80,6 @@ impl Shipper {
                 () = tokio::time::sleep_until(self.retry_at), if !self.held.is_empty() => self.held.pop_front(),
             };
             let Some(shipment) = next else { return Ok(()) };
-            self.report_oldest(Some(&shipment));
             let (started, bytes, added_before) =
                 (Instant::now(), shipment.segment.bytes, self.backlog.total_added());
             let delay = shipment.segment.age(&self.clock);
@@ -96,7 +98,7 @@ impl Shipper {
     /// Returns `false` if the shipper must stop.
     async fn ship_one(&mut self, mut shipment: Shipment) -> anyhow::Result<bool> {
         let segment = shipment.segment.clone();
-        match self.ship_until_stored(&mut shipment).await {
+        match self.ship_reporting(&mut shipment).await {
             Ok(None) => {
                 segment.delete()?;
                 self.backlog.remove(segment.bytes);
@@ -115,6 +117,19 @@ impl Shipper {
         Ok(true)
     }
 
+    /// Ships, and reports the age of the oldest unsent event meanwhile: one request may take a minute.
+    async fn ship_reporting(&self, shipment: &mut Shipment) -> Result<Option<SegmentPart>, ShipError> {
+        let segment = shipment.segment.clone();
+        let mut ticks = tokio::time::interval(REPORT_INTERVAL);
+        let mut shipping = std::pin::pin!(self.ship_until_stored(shipment));
+        loop {
+            tokio::select! {
+                done = &mut shipping => return done,
+                _ = ticks.tick() => self.report_oldest(Some(&segment)),
+            }
+        }
+    }
+
     /// Retries until everything is stored, except a part that must wait for Postgres, which is returned. Fails only if
     /// a retry cannot succeed or the service stops.
     async fn ship_until_stored(&self, shipment: &mut Shipment) -> Result<Option<SegmentPart>, ShipError> {
@@ -127,7 +142,6 @@ impl Shipper {
             shipment.token_may_be_forgotten |= started.elapsed() >= TOKEN_REMEMBERED_FOR;
             metrics::INSERTS_FAILED.add(1, &[]);
             tracing::warn!(%error, segment = %shipment.segment.id, ?backoff, "sending a segment failed: retrying");
-            self.report_oldest(Some(shipment));
             if self.shutdown.is_requested() {
                 return Err(ShipError::Stopped);
             }
@@ -137,8 +151,9 @@ impl Shipper {
     }
 
     /// Reports the age of the oldest unsent event.
-    fn report_oldest(&self, current: Option<&Shipment>) {
-        let ages = self.held.iter().chain(current).map(|shipment| shipment.segment.age(&self.clock));
+    fn report_oldest(&self, current: Option<&SealedSegment>) {
+        let held = self.held.iter().map(|shipment| &shipment.segment);
+        let ages = held.chain(current).map(|segment| segment.age(&self.clock));
         let seconds = ages.max().map_or(0.0, |age| age.as_secs_f64());
         metrics::SEGMENT_OLDEST_SECONDS.set(seconds, &[]);
     }

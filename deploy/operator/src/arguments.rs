@@ -75,3 +75,37 @@ pub(crate) enum Command {
     #[command(after_help = images::EXAMPLES)]
     Images(images::Images),
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use clap::Parser as _;
+
+    use super::Cli;
+
+    const RUNBOOKS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../observability/runbooks");
+
+    /// The commands of this program that a page names, without its name.
+    fn commands(page: &str) -> impl Iterator<Item = &str> {
+        let end = |rest: &str| rest.find(['`', '\n']).unwrap_or(rest.len());
+        page.split("./webruntime ").skip(1).map(move |rest| &rest[..end(rest)])
+    }
+
+    #[test]
+    fn accepts_the_commands_of_the_runbooks() {
+        let pages = fs::read_dir(RUNBOOKS).expect("the runbooks").map(|page| page.expect("a page").path());
+        let mut count = 0;
+        for page in pages {
+            let text = fs::read_to_string(&page).expect("a page");
+            for command in commands(&text) {
+                let words = std::iter::once("webruntime").chain(command.split_whitespace());
+                let parsed = Cli::try_parse_from(words);
+                assert!(parsed.is_ok(), "{}: {command}: {:?}", page.display(), parsed.err());
+                count += 1;
+            }
+        }
+        assert!(count > 8, "only {count} commands");
+        assert!(Cli::try_parse_from(["webruntime", "purge-status"]).is_err(), "it is below `admin`");
+    }
+}

@@ -8,6 +8,7 @@ use chrono::{DateTime, Utc};
 use domain::automations::resume_path;
 use serde_json::Value;
 use store::automations::{RunEnd, RunResult, StepRow};
+use tracing::Instrument as _;
 
 use super::completions::CompletionWriter;
 use super::effects;
@@ -50,11 +51,15 @@ impl RunEffects {
 
 impl Effects for RunEffects {
     async fn perform(&self, call: EffectCall) -> Result<Value, EffectError> {
-        if effects::is_transactional(&call.effect) {
-            return effects::perform(&self.context, call).await;
-        }
-        let output = effects::perform(&self.context, call.clone()).await?;
-        if self.record(call.record(output.clone())).await { Ok(output) } else { Err(EffectError::Lost) }
+        let span = tracing::info_span!("step", step.path = call.path, step.attempt = call.attempt);
+        let performing = async {
+            if effects::is_transactional(&call.effect) {
+                return effects::perform(&self.context, call).await;
+            }
+            let output = effects::perform(&self.context, call.clone()).await?;
+            if self.record(call.record(output.clone())).await { Ok(output) } else { Err(EffectError::Lost) }
+        };
+        performing.instrument(span).await
     }
 
     async fn record(&self, record: StepRecord) -> bool {

@@ -9,3 +9,6 @@ mod run_log;
 mod scene;
 mod schedules;
 mod story;
+
+pub(crate) use owner::Owner;
+pub(crate) use run_log::Automation;

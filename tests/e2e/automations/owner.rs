@@ -11,13 +11,13 @@ use crate::PROGRAM;
 
 /// An account that makes pages, forms and automations.
 #[derive(Clone)]
-pub(super) struct Owner {
+pub(crate) struct Owner {
     pub(super) client: Client,
     base: String,
 }
 
 impl Owner {
-    pub(super) async fn new(system: &System) -> Result<Self> {
+    pub(crate) async fn new(system: &System) -> Result<Self> {
         let base = system.file.base_url.clone();
         let mut client = system.client();
         let trial = client.retry_until_ok(Method::POST, &format!("{base}/api/trial"), &Value::Null).await?;
@@ -41,7 +41,7 @@ impl Owner {
         format!("{}/api/{path}", self.base)
     }
 
-    pub(super) async fn post(&self, path: &str, body: &Value) -> Result<Value> {
+    pub(crate) async fn post(&self, path: &str, body: &Value) -> Result<Value> {
         self.client.retry_until_ok(Method::POST, &self.url(path), body).await
     }
 
@@ -56,7 +56,7 @@ impl Owner {
     }
 
     /// Creates a page that shows its entries. Returns it as the API does.
-    pub(super) async fn page(&self, slug: &str, entry_template: &str) -> Result<Value> {
+    pub(crate) async fn page(&self, slug: &str, entry_template: &str) -> Result<Value> {
         let page = json!({"slug": slug, "title": "Entries", "html": "<!-- service:entries -->",
                           "entryTemplate": entry_template});
         self.post("pages", &page).await
@@ -77,14 +77,14 @@ impl Owner {
     }
 
     /// Creates a form with fields given as `(name, type)`.
-    pub(super) async fn form(&self, name: &str, fields: &[(&str, &str)]) -> Result<Value> {
+    pub(crate) async fn form(&self, name: &str, fields: &[(&str, &str)]) -> Result<Value> {
         let fields: Vec<Value> =
             fields.iter().map(|(name, kind)| json!({"name": name, "label": name, "type": kind})).collect();
         self.post("forms", &json!({"name": name, "fields": fields})).await
     }
 
     /// Submits a form as a visitor.
-    pub(super) async fn submit(&self, form: &Value, answers: &Value) -> Result<()> {
+    pub(crate) async fn submit(&self, form: &Value, answers: &Value) -> Result<()> {
         let url = form["submitUrl"].as_str().context("no submitUrl")?;
         let accepted = self.visitor().retry_until_ok(Method::POST, url, answers).await?;
         ensure!(accepted["success"] == true, "{accepted}");

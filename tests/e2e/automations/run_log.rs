@@ -10,7 +10,7 @@ const ENDED: [&str; 4] = ["success", "error", "cancelled", "skipped"];
 
 /// A run with its steps, as the log shows it.
 #[derive(Debug, Clone)]
-pub(super) struct Run(pub(super) Value);
+pub(crate) struct Run(pub(super) Value);
 
 impl Run {
     pub(super) fn id(&self) -> &str {
@@ -50,7 +50,7 @@ impl Run {
 
 /// An automation, and what its log must never show.
 #[derive(Clone)]
-pub(super) struct Automation {
+pub(crate) struct Automation {
     pub(super) id: String,
     /// Empty unless its trigger is http.
     pub(super) trigger_url: String,
@@ -59,7 +59,7 @@ pub(super) struct Automation {
 
 impl Automation {
     /// Stores an automation as its owner wrote it.
-    pub(super) async fn create(owner: &Owner, body: &Value) -> Result<Self> {
+    pub(crate) async fn create(owner: &Owner, body: &Value) -> Result<Self> {
         let made = owner.post("automations", body).await?;
         let env = body["env"].as_object().into_iter().flatten();
         let env: Vec<String> = env.filter_map(|(_, value)| value.as_str().map(str::to_owned)).collect();
@@ -99,7 +99,7 @@ impl Automation {
     }
 
     /// Waits until the only run has succeeded.
-    pub(super) async fn only_run(&self, owner: &Owner) -> Result<Run> {
+    pub(crate) async fn only_run(&self, owner: &Owner) -> Result<Run> {
         let mut runs = self.ended_runs(owner, 1).await?;
         ensure!(runs.len() == 1, "one event started {} runs: {runs:?}", runs.len());
         let run = runs.remove(0);

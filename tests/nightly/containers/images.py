@@ -52,7 +52,7 @@ def add_stores(engine):
         (context / "seaweedfs").mkdir()
         os.link(packages.seaweedfs() / "bin" / "weed", context / "seaweedfs" / "weed")
         os.link(packages.engine() / "usr/bin/tini-static", context / "clickhouse" / "tini")
-        for name in ["postgres.sh", "seaweedfs.sh", "clickhouse.sh", "clickhouse.xml", "clickhouse_users.xml"]:
+        for name in ["postgres.sh", "seaweedfs.sh", "clickhouse.sh", "clickhouse_client.sh", "clickhouse.xml", "clickhouse_users.xml"]:
             shutil.copy(HERE / name, context)
         for name in STORES:
             engine.build(context, HERE / "stores.Dockerfile", f"{PREFIX}/{name}:test", target=name)

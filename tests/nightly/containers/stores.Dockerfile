@@ -9,6 +9,8 @@ RUN groupadd --gid 999 pg && useradd --uid 999 --gid 999 pg && \
 COPY postgres /usr/local/postgres
 COPY --chmod=0755 postgres.sh /usr/local/bin/entrypoint
 ENV PGDATA=/var/lib/postgresql/18/docker
+# For clients in the container; the official image has its socket where they look for it.
+ENV PGHOST=/tmp
 VOLUME /var/lib/postgresql
 STOPSIGNAL SIGINT
 USER 999:999
@@ -28,6 +30,7 @@ RUN ldconfig
 COPY --chmod=0755 clickhouse/tini /usr/local/bin/tini
 COPY --chmod=0755 clickhouse/server /usr/local/bin/clickhouse-server
 COPY --chmod=0755 clickhouse.sh /usr/local/bin/entrypoint
+COPY --chmod=0755 clickhouse_client.sh /usr/local/bin/clickhouse-client
 COPY clickhouse.xml /etc/clickhouse-server/config.xml
 COPY clickhouse_users.xml /etc/clickhouse-server/users.xml
 VOLUME /var/lib/clickhouse
