@@ -29,6 +29,10 @@ def problems(root, promtool):
     jobs = {job["job_name"] for job in yaml.safe_load((folder / "prometheus/prometheus.yml").read_text())["scrape_configs"]}
     yield from alert_problems(rules, tests, runbooks, metrics, jobs)
     yield from unused_metrics(rules, dashboards)
+    receivers = {name: yaml.safe_load((folder / name).read_text()) for name in ("alertmanager/alertmanager.yml", "otel-collector/config.yml")}
+    yield from inhibition_problems(receivers["alertmanager/alertmanager.yml"], rules)
+    yield from pipeline_problems(receivers["otel-collector/config.yml"])
+    yield from receiver_rules_that_cannot_fail(*receivers.values(), rules)
     yield from runbook_commands.problems(root, runbooks)
     for name, dashboard in dashboards.items():
         yield from (f"{name}: {problem}" for problem in dashboard_problems(dashboard, metrics))
@@ -64,6 +68,31 @@ def unused_metrics(rules, dashboards):
     expressions += [target["expr"] for one in dashboards.values() for panel in one["panels"] for target in panel["targets"]]
     used = {name for expression in expressions for name in METRIC.findall(expression)}
     yield from (f"exporters.py lists {name}, which no expression has" for name in sorted(exporters.METRICS - used))
+
+
+def inhibition_problems(alertmanager, rules):
+    """Alerts that a rule of Alertmanager names must exist: one of another name would silence nothing."""
+    names = {rule["alert"] for _, rule in alerts_of(rules)}
+    for rule in alertmanager["inhibit_rules"]:
+        for matcher in rule["source_matchers"] + rule["target_matchers"]:
+            for value in re.findall(r'^alertname =~? "(.*)"$', matcher):
+                yield from (f"alertmanager.yml names {name}, which is no alert" for name in value.split("|") if name not in names)
+
+
+def pipeline_problems(collector):
+    """memory_limiter must refuse before another processor holds the data."""
+    for name, pipeline in collector["service"]["pipelines"].items():
+        if pipeline["processors"][0] != "memory_limiter":
+            yield f"otel-collector: the pipeline {name} does not begin with memory_limiter"
+
+
+def receiver_rules_that_cannot_fail(alertmanager, collector, rules):
+    alertmanager, collector = copy.deepcopy(alertmanager), copy.deepcopy(collector)
+    alertmanager["inhibit_rules"][0]["source_matchers"] = ['alertname =~ "ServiceUnavailable|NoSuch"']
+    collector["service"]["pipelines"]["logs"]["processors"].reverse()
+    for found in (inhibition_problems(alertmanager, rules), pipeline_problems(collector)):
+        if not list(found):
+            yield "the rules of Alertmanager or of the collector accept a mistake"
 
 
 def alerts_of(rules):

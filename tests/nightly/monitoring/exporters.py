@@ -108,9 +108,12 @@ class Running:
         (address,) = set(re.findall(r"@?(127\.0\.0\.1:\d+|localhost:\d+)", f"{command} {environment}")) - {self.address(job)}
         self.stop(job)
         self.start(job, (address, f"127.0.0.1:{fixture.free_port()}"))
-        yield
-        self.stop(job)
-        self.start(job)
+        try:
+            yield
+        finally:
+            self.stop(job)
+            self.start(job)
+        self.until_served(job)
 
     def address(self, job):
         return f"127.0.0.1:{self.ports[job]}"
