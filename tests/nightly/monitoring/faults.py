@@ -24,7 +24,7 @@ class Fault:
 
 @contextlib.contextmanager
 def stopped(*pids):
-    """Stops processes without ending them: whoever asks them waits."""
+    """Stops processes without ending them: their clients wait for answers."""
     for pid in pids:
         os.kill(pid, signal.SIGSTOP)
     try:
