@@ -135,6 +135,8 @@ pub struct Segments {
     pub max_bytes: u64,
     /// Events are dropped while this many bytes are unsent.
     pub max_unsent_bytes: u64,
+    /// Replicas that must have an insert before it counts: empty for one, `auto` for more than half, or a number.
+    pub insert_quorum: String,
 }
 
 #[cfg(test)]

@@ -67,7 +67,7 @@ pub async fn run(config: Config, listeners: Listeners, shutdown: Shutdown) -> an
     let rules = collector.visit_rules();
     // Shared, so that while Postgres is unavailable only one caller waits for it.
     let lookups = ReadPool::connect(&config.store, collector.lookup_connections)?;
-    let warehouse = warehouse::connect(&config.warehouse)?;
+    let warehouse = warehouse::connect(&config.warehouse)?.reading_own_writes(&segments.insert_quorum)?;
     let (pool, check) = (db.clone(), readiness.register("schema"));
     let find = async move || store::find_schema_mismatch(&pool).await;
     lifecycle.spawn("schema", schema::check_at_start(check, shutdown.clone(), find).await?);

@@ -13,6 +13,9 @@
 //! it is (a torn last record was never answered), and a sealed one is inserted again under its old token, without the
 //! events that ClickHouse already has (it remembers a token only for a limited number of inserts). A segment is deleted
 //! only after the visits of its events are computed, which is idempotent.
+//!
+//! On a cluster, each shard gets its own events of a segment, under a token of its own, and at its own time. What a shard
+//! that is away has not got yet stays on disk.
 
 mod backlog;
 mod delivery;
@@ -20,6 +23,8 @@ mod folder;
 mod journal;
 mod preallocated;
 mod record;
+mod shard_shipper;
+mod shared_segment;
 mod shipper;
 #[cfg(test)]
 mod tests;

@@ -48,7 +48,8 @@ pub async fn ship(config: &Config, timeout: Duration) -> anyhow::Result<Vec<Stor
     config.collector.check()?;
     let deadline = Instant::now() + timeout;
     let lookups = ReadPool::connect(&config.store, config.collector.lookup_connections)?;
-    let warehouse = warehouse::connect(&config.warehouse)?;
+    let warehouse =
+        warehouse::connect(&config.warehouse)?.reading_own_writes(&config.segments.insert_quorum)?;
     let stores = Stores { warehouse, lookups, rules: config.collector.visit_rules() };
     let mut retries = service::ticks(RETRY_INTERVAL);
     loop {

@@ -1,5 +1,5 @@
-//! One delivery of a segment: inserts its events, adds them to retention and recomputes their visits. Each part is
-//! idempotent, so a kill in between is harmless.
+//! One delivery of a segment to one shard: inserts the shard's events, adds them to retention and recomputes their visits.
+//! Each part is idempotent, so a kill in between is harmless.
 //!
 //! Two kinds of events are handled apart. Events of deleted sites are left out, because the deletion may have happened
 //! while they waited. Events of unresolved sites are resolved now and inserted under a token of their own, so that the
@@ -11,7 +11,7 @@
 //! running.
 
 use std::collections::{HashMap, HashSet};
-use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use contract::events::Event;
@@ -21,10 +21,10 @@ use service::Clock;
 use store::read_pool::{ReadError, ReadPool};
 use tokio::time::Instant;
 use uuid::Uuid;
-use warehouse::Warehouse;
+use warehouse::{Shards, Warehouse};
 
-use super::folder::SealedSegment;
-use super::record::{self, Records, UnknownRecord};
+use super::record::{Records, UnknownRecord};
+use super::shared_segment::SharedSegment;
 use crate::metrics;
 
 /// Older events are inserted only after their sites were found in Postgres. Younger ones are inserted even while
@@ -39,10 +39,10 @@ pub(crate) struct Stores {
     pub(crate) rules: Rules,
 }
 
-/// A segment in delivery.
+/// A segment in delivery to one shard.
 #[derive(Debug)]
 pub(super) struct Shipment {
-    pub(super) segment: SealedSegment,
+    pub(super) segment: Arc<SharedSegment>,
     /// The part that is not stored yet.
     part: SegmentPart,
     /// The segment may have been inserted so long ago that ClickHouse no longer remembers its token.
@@ -53,7 +53,6 @@ pub(super) struct Shipment {
 /// Which metrics this process has already counted for a segment, so that retries count each event once.
 #[derive(Debug, Default)]
 struct Counted {
-    skipped: bool,
     resolved: bool,
     unresolved: bool,
 }
@@ -73,9 +72,9 @@ pub(super) enum SegmentPart {
 }
 
 impl Shipment {
-    pub(super) fn new(segment: SealedSegment) -> Self {
+    pub(super) fn new(segment: Arc<SharedSegment>) -> Self {
         Self {
-            token_may_be_forgotten: segment.leftover,
+            token_may_be_forgotten: segment.is_leftover(),
             segment,
             part: SegmentPart::Whole,
             counted: Counted::default(),
@@ -88,9 +87,13 @@ impl Shipment {
     }
 }
 
-/// Delivers segments to their stores.
+/// Delivers the events of one shard to their stores.
 pub(super) struct Delivery {
     pub(super) stores: Stores,
+    /// The index of the shard in `shards`.
+    pub(super) shard: usize,
+    /// All shards, as they were at the start.
+    pub(super) shards: Shards,
     pub(super) clock: Clock,
 }
 
@@ -103,6 +106,11 @@ pub(super) enum ShipError {
     Unreadable(#[from] std::io::Error),
     #[error(transparent)]
     UnknownRecord(#[from] UnknownRecord),
+    /// Where rows belong has changed, so the token would not protect against storing them twice.
+    #[error(
+        "the shards of the cluster have changed: move the rows to their new shards, then restart the collectors (deploy/docs/scaling.md)"
+    )]
+    ShardsChanged,
     #[error("the service stopped first")]
     Stopped,
 }
@@ -112,6 +120,7 @@ impl ShipError {
     pub(super) fn retryable(&self) -> bool {
         match self {
             Self::Warehouse(error) => error.retryable(),
+            Self::ShardsChanged => true,
             Self::Unreadable(_) | Self::UnknownRecord(_) | Self::Stopped => false,
         }
     }
@@ -121,21 +130,17 @@ impl Delivery {
     /// Stores everything possible. Returns the part that must wait for Postgres, if any.
     pub(super) async fn ship(&self, shipment: &mut Shipment) -> Result<Option<SegmentPart>, ShipError> {
         let Shipment { segment, part, token_may_be_forgotten, counted } = shipment;
-        let Records { mut events, skipped } = read(&segment.path)?;
-        if skipped > 0 {
-            once(&mut counted.skipped, || {
-                tracing::warn!(skipped, segment = %segment.id, "torn or damaged records are skipped");
-                metrics::RECORDS_SKIPPED.add(skipped, &[]);
-            });
-        }
+        let Records { mut events, .. } = segment.read()?;
         let unresolved: Vec<Event> = events.extract_if(.., |event| !event.site_token.is_empty()).collect();
+        events.retain(|event| self.is_own(event));
         if *part == SegmentPart::Whole && !events.is_empty() {
             match self.existing_sites(&events).await {
                 Ok(sites) => events.retain(|event| sites.contains(&event.site_id)),
                 Err(_) if segment.age(&self.clock) < MAX_UNCHECKED_AGE => {}
                 Err(error) => return Ok(wait_for_postgres(segment, SegmentPart::Whole, &error)),
             }
-            let stored = self.store(&segment.id.to_string(), events, *token_may_be_forgotten).await?;
+            let stored =
+                self.store(&segment.token(self.shard, &self.shards), events, *token_may_be_forgotten).await?;
             once(&mut counted.resolved, || count_inserted(stored));
         }
         if unresolved.is_empty() { Ok(None) } else { self.ship_unresolved(shipment, unresolved).await }
@@ -162,24 +167,33 @@ impl Delivery {
             }
         }
         // The suffix is part of stored tokens and must not change.
-        let token = format!("{}-unheard", segment.id);
+        let token = format!("{}-unheard", segment.token(self.shard, &self.shards));
+        events.retain(|event| self.is_own(event));
         let stored = self.store(&token, events, *token_may_be_forgotten).await?;
-        once(&mut counted.unresolved, || {
-            count_inserted(stored);
-            let reason = [("reason", "unknown_site")];
-            metrics::EVENTS_DROPPED.add(unknown as u64, &reason);
-        });
-        // Charged even beyond the limit, and once per segment, however often this is repeated.
+        once(&mut counted.unresolved, || count_inserted(stored));
+        segment.count_unknown(unknown);
+        // Charged even beyond the limit, and once per segment, however often this is repeated and by which shard.
         let events_by_account: Vec<(Uuid, i64)> = events_by_account.into_iter().collect();
         let now = self.clock.now();
         let charge = async |conn: &mut store::Conn| {
-            store::monthly_usage::charge_held_events(conn, segment.id, month_of(now), &events_by_account, now)
-                .await
+            store::monthly_usage::charge_held_events(
+                conn,
+                segment.id(),
+                month_of(now),
+                &events_by_account,
+                now,
+            )
+            .await
         };
         match self.stores.lookups.query(charge).await {
             Ok(()) => Ok(None),
             Err(error) => Ok(wait_for_postgres(segment, SegmentPart::UnresolvedSite, &error)),
         }
+    }
+
+    /// Whether an event of a resolved site belongs to this shard.
+    fn is_own(&self, event: &Event) -> bool {
+        self.shards.shard_of(event.site_id) == self.shard
     }
 
     async fn existing_sites(&self, events: &[Event]) -> Result<HashSet<Uuid>, ReadError> {
@@ -200,6 +214,9 @@ impl Delivery {
             return Ok(0);
         }
         let Stores { warehouse, rules, .. } = &self.stores;
+        if warehouse.list_shards().await? != self.shards {
+            return Err(ShipError::ShardsChanged);
+        }
         let stored =
             if token_may_be_forgotten { warehouse.list_stored_ids(&events).await? } else { HashSet::new() };
         let stored: Vec<Event> = events.extract_if(.., |event| stored.contains(&event.id)).collect();
@@ -222,12 +239,7 @@ fn count_inserted(events: usize) {
     metrics::EVENTS_INSERTED.add(events as u64, &[]);
 }
 
-fn wait_for_postgres(segment: &SealedSegment, part: SegmentPart, error: &ReadError) -> Option<SegmentPart> {
-    tracing::warn!(%error, segment = %segment.id, ?part, "events wait until Postgres can resolve their sites");
+fn wait_for_postgres(segment: &SharedSegment, part: SegmentPart, error: &ReadError) -> Option<SegmentPart> {
+    tracing::warn!(%error, segment = %segment.id(), ?part, "events wait until Postgres can resolve their sites");
     Some(part)
-}
-
-/// Blocks on the file and parses megabytes of JSON; the shipper runs on a thread of its own.
-fn read(path: &Path) -> Result<Records, ShipError> {
-    Ok(record::decode(&std::fs::read(path)?)?)
 }

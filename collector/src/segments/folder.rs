@@ -13,6 +13,8 @@ use uuid::Uuid;
 const OPEN: &str = "open";
 const SEALED: &str = "sealed";
 const REFUSED: &str = "refused";
+/// The new content of a sealed segment, until it replaces the old one.
+const REDUCED: &str = "reduced";
 
 /// The locked folder. Dropping it releases the lock.
 #[derive(Debug)]
@@ -138,6 +140,10 @@ impl Folder {
         let mut sealed = Vec::new();
         for entry in fs::read_dir(&self.path)? {
             let path = entry?.path();
+            if path.extension().is_some_and(|extension| extension == REDUCED) {
+                // The process ended before it replaced the segment, which is whole.
+                fs::remove_file(&path)?;
+            }
             let Some((id, _state)) = parse_name(&path) else { continue };
             let bytes = truncate_zeros(&path)?;
             // The content that is inserted must survive a crash of the machine, so that a retry inserts the same.
@@ -265,6 +271,15 @@ impl SealedSegment {
 
     pub(super) fn delete(&self) -> io::Result<()> {
         fs::remove_file(&self.path)
+    }
+
+    /// Replaces the content, atomically even if the machine crashes.
+    pub(super) fn replace(&self, content: &[u8]) -> io::Result<()> {
+        let path = self.path.with_extension(REDUCED);
+        let mut file = File::create(&path)?;
+        file.write_all(content)?;
+        file.sync_all()?;
+        fs::rename(&path, &self.path)
     }
 
     /// Marks the segment as refused, for an operator and the next start.

@@ -46,6 +46,16 @@ pub(super) fn decode(segment: &[u8]) -> Result<Records, UnknownRecord> {
     Ok(records)
 }
 
+/// Returns the lines of those intact records whose events `keep` accepts, byte for byte. Lines that this version cannot read
+/// stay.
+pub(super) fn retain(segment: &[u8], keep: impl Fn(&Event) -> bool) -> Vec<u8> {
+    let lines = segment.split_inclusive(|byte| *byte == b'\n');
+    let kept = lines.filter(|line| {
+        intact_json(line).is_some_and(|json| serde_json::from_slice(json).map_or(true, |event| keep(&event)))
+    });
+    kept.collect::<Vec<_>>().concat()
+}
+
 /// Returns the JSON of a complete line with a matching checksum.
 fn intact_json(line: &[u8]) -> Option<&[u8]> {
     let (checksum, rest) = line.split_at_checked(8)?;

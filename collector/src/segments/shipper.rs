@@ -1,49 +1,113 @@
-//! Sends sealed segments to ClickHouse, oldest first, and retries each until it is stored. Segments that need Postgres
-//! are set aside while it is unavailable, so that no other segment waits for it.
+//! Sends sealed segments to ClickHouse, oldest first. Each shard of a cluster has a shipper of its own, so that a shard that
+//! is away delays only its own events: the others go on, and its events wait on disk.
 
-use std::collections::VecDeque;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use chrono::{DateTime, Utc};
+use futures::future::try_join_all;
 use service::{Clock, Shutdown};
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 use tokio::time::Instant;
+use uuid::Uuid;
+use warehouse::Shards;
 
 use super::backlog::Backlog;
-use super::delivery::{Delivery, SegmentPart, ShipError, Shipment, Stores};
+use super::delivery::Stores;
 use super::folder::SealedSegment;
+use super::shard_shipper::ShardShipper;
+use super::shared_segment::SharedSegment;
 use crate::metrics;
 
-const MIN_BACKOFF: Duration = Duration::from_millis(200);
-const MAX_BACKOFF: Duration = Duration::from_secs(10);
 /// How long segments are still sent after shutdown was requested. The next start sends the rest.
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// How soon segments that wait for Postgres are retried.
-const RETRY_AFTER: Duration = Duration::from_secs(1);
+/// How soon ClickHouse is asked again for its shards.
+const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
-/// How often the age of the oldest unsent event is reported while ClickHouse does not answer.
+/// How often the age of the oldest event is reported.
 const REPORT_INTERVAL: Duration = Duration::from_secs(1);
 
-/// For this long after the first attempt, ClickHouse certainly remembers a segment's token.
-const TOKEN_REMEMBERED_FOR: Duration = Duration::from_secs(60);
-
-/// Under load the shipper pauses for up to this many times the duration of a delivery: requests take precedence, and
-/// larger segments cost ClickHouse less. The longer events have waited, the shorter the pause.
-const MAX_PAUSE_FACTOR: u32 = 7;
-const MAX_PAUSE: Duration = Duration::from_secs(1);
-/// Beyond this delay of events the shipper does not pause, so that figures stay current.
-const MAX_DELAY: Duration = Duration::from_secs(10);
+/// While a shard is away, each segment leaves a file for it. This pause makes them fewer.
+const PAUSE_WHILE_AWAY: Duration = Duration::from_secs(1);
 
 /// The only task that inserts.
 pub(crate) struct Shipper {
-    delivery: Delivery,
+    stores: Stores,
     clock: Clock,
     shutdown: Shutdown,
     sealed: mpsc::Receiver<SealedSegment>,
-    /// Shipments that wait for Postgres, and the time of their next attempt.
-    held: VecDeque<Shipment>,
-    retry_at: Instant,
     backlog: Backlog,
+    load: Arc<ShardLoad>,
+}
+
+/// What the shippers of the shards are doing.
+#[derive(Debug, Default)]
+pub(super) struct ShardLoad {
+    shards: Vec<ShardState>,
+    /// When the segments arrived that are not stored, by id.
+    unsent: Mutex<BTreeMap<Uuid, DateTime<Utc>>>,
+    /// A shipper is ready for another segment.
+    is_ready: Notify,
+}
+
+#[derive(Debug, Default)]
+struct ShardState {
+    segments: AtomicUsize,
+    is_away: AtomicBool,
+}
+
+impl ShardLoad {
+    fn new(shards: usize) -> Self {
+        Self { shards: (0..shards).map(|_| ShardState::default()).collect(), ..Self::default() }
+    }
+
+    /// Returns whether the last attempt of a shard's shipper failed.
+    pub(super) fn is_away(&self, shard: usize) -> bool {
+        self.shards.get(shard).is_some_and(|state| state.is_away.load(Ordering::Relaxed))
+    }
+
+    pub(super) fn set_away(&self, shard: usize, is_away: bool) {
+        if let Some(state) = self.shards.get(shard) {
+            state.is_away.store(is_away, Ordering::Relaxed);
+        }
+    }
+
+    /// Records that a shipper has finished or set aside a segment.
+    pub(super) fn set_ready(&self, shard: usize) {
+        if let Some(state) = self.shards.get(shard) {
+            state.segments.fetch_sub(1, Ordering::Relaxed);
+        }
+        self.is_ready.notify_one();
+    }
+
+    pub(super) fn remove(&self, segment: Uuid) {
+        self.unsent.lock().unwrap_or_else(PoisonError::into_inner).remove(&segment);
+    }
+
+    fn add(&self, segment: &SharedSegment) {
+        for state in &self.shards {
+            state.segments.fetch_add(1, Ordering::Relaxed);
+        }
+        self.unsent.lock().unwrap_or_else(PoisonError::into_inner).insert(segment.id(), segment.since());
+    }
+
+    /// Waits until a shipper has no segment. While none has, the journal lets its segment grow.
+    async fn ready(&self) {
+        while self.shards.iter().all(|state| state.segments.load(Ordering::Relaxed) > 0) {
+            self.is_ready.notified().await;
+        }
+    }
+
+    fn any_away(&self) -> bool {
+        self.shards.iter().any(|state| state.is_away.load(Ordering::Relaxed))
+    }
+
+    fn oldest(&self) -> Option<DateTime<Utc>> {
+        self.unsent.lock().unwrap_or_else(PoisonError::into_inner).values().min().copied()
+    }
 }
 
 impl Shipper {
@@ -54,13 +118,12 @@ impl Shipper {
         clock: Clock,
         shutdown: Shutdown,
     ) -> Self {
-        let delivery = Delivery { stores, clock: clock.clone() };
-        Self { delivery, clock, shutdown, sealed, held: VecDeque::new(), retry_at: Instant::now(), backlog }
+        Self { stores, clock, shutdown, sealed, backlog, load: Arc::default() }
     }
 
     /// Sends segments until the writer has ended and none is left, or until [`DRAIN_TIMEOUT`] after a shutdown request.
     pub(crate) async fn run(mut self) -> anyhow::Result<()> {
-        self.report_oldest(None);
+        metrics::SEGMENT_OLDEST_SECONDS.set(0.0, &[]);
         let shutdown = self.shutdown.clone();
         let drain_timeout = async {
             shutdown.requested().await;
@@ -73,114 +136,103 @@ impl Shipper {
     }
 
     async fn ship_all(&mut self) -> anyhow::Result<()> {
-        loop {
-            // `select!` is fair: neither new nor held segments starve.
-            let next = tokio::select! {
-                segment = self.sealed.recv() => segment.map(Shipment::new),
-                () = tokio::time::sleep_until(self.retry_at), if !self.held.is_empty() => self.held.pop_front(),
-            };
-            let Some(shipment) = next else { return Ok(()) };
-            let (started, bytes, added_before) =
-                (Instant::now(), shipment.segment.bytes, self.backlog.total_added());
-            let delay = shipment.segment.age(&self.clock);
-            if !self.ship_one(shipment).await? {
-                return Ok(());
-            }
-            if self.sealed.is_empty() {
-                self.report_oldest(None);
-            }
-            let added = self.backlog.total_added() - added_before;
-            let pause = pause_after(started.elapsed(), delay, bytes, added);
-            self.shutdown.unless_requested(tokio::time::sleep_until(Instant::now() + pause)).await;
-        }
+        let Some(shards) = self.find_shards().await else { return Ok(()) };
+        self.load = Arc::new(ShardLoad::new(shards.count()));
+        let (queues, shippers): (Vec<_>, Vec<_>) =
+            (0..shards.count()).map(|shard| self.shard_shipper(shard, &shards)).unzip();
+        let shippers = try_join_all(shippers.into_iter().map(ShardShipper::run));
+        tokio::try_join!(self.dispatch(queues, &shards), shippers)?;
+        Ok(())
     }
 
-    /// Returns `false` if the shipper must stop.
-    async fn ship_one(&mut self, mut shipment: Shipment) -> anyhow::Result<bool> {
-        let segment = shipment.segment.clone();
-        match self.ship_reporting(&mut shipment).await {
-            Ok(None) => {
-                segment.delete()?;
-                self.backlog.remove(segment.bytes);
-            }
-            Ok(Some(part)) => {
-                self.held.push_back(shipment.remaining(part));
-                self.retry_at = Instant::now() + RETRY_AFTER;
-            }
-            Err(ShipError::Stopped) => return Ok(false),
-            Err(error) => {
-                tracing::error!(%error, segment = %segment.id, "ClickHouse refused a segment: it is retained for inspection");
-                metrics::SEGMENTS_REFUSED.add(1, &[]);
-                segment.refuse()?;
-            }
-        }
-        Ok(true)
-    }
-
-    /// Ships, and reports the age of the oldest unsent event meanwhile: one request may take a minute.
-    async fn ship_reporting(&self, shipment: &mut Shipment) -> Result<Option<SegmentPart>, ShipError> {
-        let segment = shipment.segment.clone();
-        let mut ticks = tokio::time::interval(REPORT_INTERVAL);
-        let mut shipping = std::pin::pin!(self.ship_until_stored(shipment));
+    /// Asks ClickHouse for its shards until it answers. Returns `None` if the service stops first.
+    async fn find_shards(&self) -> Option<Shards> {
         loop {
-            tokio::select! {
-                done = &mut shipping => return done,
-                _ = ticks.tick() => self.report_oldest(Some(&segment)),
+            match self.stores.warehouse.list_shards().await {
+                Ok(shards) => return Some(shards),
+                Err(error) => {
+                    tracing::warn!(%error, "reading ClickHouse's shards failed: events wait on disk")
+                }
             }
-        }
-    }
-
-    /// Retries until everything is stored, except a part that must wait for Postgres, which is returned. Fails only if
-    /// a retry cannot succeed or the service stops.
-    async fn ship_until_stored(&self, shipment: &mut Shipment) -> Result<Option<SegmentPart>, ShipError> {
-        let (started, mut backoff) = (Instant::now(), MIN_BACKOFF);
-        loop {
-            let error = match self.delivery.ship(shipment).await {
-                Err(error) if error.retryable() => error,
-                done => return done,
-            };
-            shipment.token_may_be_forgotten |= started.elapsed() >= TOKEN_REMEMBERED_FOR;
-            metrics::INSERTS_FAILED.add(1, &[]);
-            tracing::warn!(%error, segment = %shipment.segment.id, ?backoff, "sending a segment failed: retrying");
             if self.shutdown.is_requested() {
-                return Err(ShipError::Stopped);
+                return None;
             }
-            self.shutdown.unless_requested(tokio::time::sleep_until(Instant::now() + backoff)).await;
-            backoff = (backoff * 2).min(MAX_BACKOFF);
+            self.report_oldest();
+            self.pause(RETRY_INTERVAL).await;
         }
+    }
+
+    fn shard_shipper(
+        &self,
+        shard: usize,
+        shards: &Shards,
+    ) -> (mpsc::UnboundedSender<Arc<SharedSegment>>, ShardShipper) {
+        // Bounded by the bytes of the backlog.
+        let (queue, segments) = mpsc::unbounded_channel();
+        let base = (self.clock.clone(), self.shutdown.clone());
+        let of = (shard, shards.clone());
+        let shipper = ShardShipper::new(
+            self.stores.clone(),
+            of,
+            segments,
+            self.backlog.clone(),
+            Arc::clone(&self.load),
+            base,
+        );
+        (queue, shipper)
+    }
+
+    /// Passes each segment to the shippers of all shards, as soon as one of them has none.
+    async fn dispatch(
+        &mut self,
+        queues: Vec<mpsc::UnboundedSender<Arc<SharedSegment>>>,
+        shards: &Shards,
+    ) -> anyhow::Result<()> {
+        let mut reports = service::ticks(REPORT_INTERVAL);
+        let load = Arc::clone(&self.load);
+        loop {
+            let next = tokio::select! {
+                _ = reports.tick() => {
+                    self.report_oldest();
+                    continue;
+                }
+                segment = async { load.ready().await; self.sealed.recv().await } => segment,
+                // The service stops, and no shard answers.
+                () = all_closed(&queues) => None,
+            };
+            let Some(segment) = next else { return Ok(()) };
+            let segment = Arc::new(SharedSegment::new(segment, shards));
+            self.load.add(&segment);
+            self.report_oldest();
+            for queue in &queues {
+                // A shipper that has ended has failed, and so does this task.
+                let _ended = queue.send(Arc::clone(&segment));
+            }
+            if self.load.any_away() {
+                self.pause(PAUSE_WHILE_AWAY).await;
+            }
+        }
+    }
+
+    async fn pause(&self, duration: Duration) {
+        self.shutdown.unless_requested(tokio::time::sleep_until(Instant::now() + duration)).await;
     }
 
     /// Reports the age of the oldest unsent event.
-    fn report_oldest(&self, current: Option<&SealedSegment>) {
-        let held = self.held.iter().map(|shipment| &shipment.segment);
-        let ages = held.chain(current).map(|segment| segment.age(&self.clock));
-        let seconds = ages.max().map_or(0.0, |age| age.as_secs_f64());
+    fn report_oldest(&self) {
+        let seconds = match self.load.oldest() {
+            Some(oldest) => (self.clock.now() - oldest).to_std().unwrap_or_default().as_secs_f64(),
+            // One is on its way.
+            None if !self.sealed.is_empty() => return,
+            None => 0.0,
+        };
         metrics::SEGMENT_OLDEST_SECONDS.set(seconds, &[]);
     }
 }
 
-/// Returns the pause after `bytes` with a delay of `delay` were sent in `spent`, while `added` bytes arrived. If at most
-/// an eighth arrived, as after an outage of ClickHouse, no pause is needed.
-fn pause_after(spent: Duration, delay: Duration, bytes: u64, added: u64) -> Duration {
-    let load_percent = ((added * 100 / bytes.max(1)).saturating_sub(12) * 8).min(100);
-    let load_percent = u32::try_from(load_percent).unwrap_or(100);
-    let pause = (spent.min(MAX_PAUSE / MAX_PAUSE_FACTOR) * MAX_PAUSE_FACTOR) * load_percent / 100;
-    pause.mul_f64(1.0 - delay.div_duration_f64(MAX_DELAY).min(1.0))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn pauses_only_under_load_and_never_for_long() {
-        let (spent, now) = (Duration::from_millis(100), Duration::ZERO);
-        assert_eq!(pause_after(spent, now, 1_000, 1_000), spent * MAX_PAUSE_FACTOR);
-        assert_eq!(pause_after(spent, now, 1_000, 250), spent * MAX_PAUSE_FACTOR);
-        assert_eq!(pause_after(spent, now, 1_000, 120), Duration::ZERO);
-        assert_eq!(pause_after(spent, now, 1_000, 0), Duration::ZERO);
-        assert_eq!(pause_after(spent, MAX_DELAY / 2, 1_000, 1_000), spent * MAX_PAUSE_FACTOR / 2);
-        assert_eq!(pause_after(spent, MAX_DELAY * 2, 1_000, 1_000), Duration::ZERO);
-        assert!(pause_after(Duration::from_secs(600), now, 1_000, 9_000) <= MAX_PAUSE);
+/// Waits until all shippers have ended.
+async fn all_closed<T>(queues: &[mpsc::UnboundedSender<T>]) {
+    for queue in queues {
+        queue.closed().await;
     }
 }

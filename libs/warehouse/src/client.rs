@@ -1,5 +1,6 @@
 //! The client of ClickHouse, its timeouts and its settings for reads and writes.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use clickhouse::Client;
@@ -8,6 +9,7 @@ use instruments::MeasuredStore;
 
 use crate::config::Config;
 use crate::error::Error;
+use crate::servers::Servers;
 use crate::tls;
 
 /// Timeout of short queries.
@@ -23,6 +25,9 @@ const SERVER_TIMEOUT: Duration = Duration::from_secs(50);
 const MAX_SERVER_MEMORY_BYTES: u64 = 2 * 1024 * 1024 * 1024;
 /// Size limit of one statement, which may list thousands of ids.
 const MAX_STATEMENT_BYTES: u64 = 16 * 1024 * 1024;
+/// With more sites than this in a condition, ClickHouse would ask all shards instead of only those that have them. A
+/// statement has no room for as many.
+const MAX_SITES_PER_STATEMENT: u64 = 1_000_000;
 
 /// ClickHouse as the system uses it. Cheap to clone; connects on first use.
 #[derive(Clone)]
@@ -36,23 +41,80 @@ pub struct Warehouse {
 /// Creates a warehouse that connects on first use, so that a service can start while ClickHouse is unavailable. Fails only if
 /// a setting is invalid.
 pub fn connect(config: &Config) -> Result<Warehouse, Error> {
-    let client = tls::client(config)?.with_url(&config.url).with_user(&config.user);
+    let servers = Arc::new(Servers::parse(&config.url)?);
+    check_cluster(&config.cluster, servers.count())?;
+    let client = tls::client(config, &servers)?.with_url(servers.first()).with_user(&config.user);
     // Some proxies reject the header of an empty password.
     let client = if config.password.is_empty() { client } else { client.with_password(&config.password) };
     let client = client.with_database(&config.database);
     let client = match config.cluster.as_str() {
         "" => client,
-        // All rows of a site are on one shard, so a query about it, subqueries included, needs only that shard. An
-        // insert is acknowledged once the shard has stored it.
+        // All rows of a site are on one shard, so a query about it, subqueries included, needs only that shard, however
+        // many sites a batch has. An insert is acknowledged once the shard has stored it.
         _ => client
             .with_setting("distributed_product_mode", "local")
             .with_setting("optimize_skip_unused_shards", "1")
+            .with_setting("optimize_skip_unused_shards_limit", MAX_SITES_PER_STATEMENT.to_string())
             .with_setting("distributed_foreground_insert", "1"),
     };
     Ok(Warehouse { client, database: config.database.clone(), cluster: config.cluster.clone() })
 }
 
+/// Refuses what would read from servers that don't share their rows, and names that can't stand in a statement.
+fn check_cluster(cluster: &str, servers: usize) -> Result<(), Error> {
+    if servers > 1 && cluster.is_empty() {
+        return Err(Error::Setting(
+            "warehouse.url names several servers, so warehouse.cluster must name their cluster: without it each \
+             would have events of its own"
+                .to_owned(),
+        ));
+    }
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || "_-.".contains(letter);
+    if cluster.chars().all(is_plain) {
+        Ok(())
+    } else {
+        let reason = "may have letters, digits, `_`, `-` and `.` only";
+        Err(Error::Setting(format!("warehouse.cluster {reason}, not {cluster:?}")))
+    }
+}
+
 impl Warehouse {
+    /// Returns a warehouse that reads what it has inserted, for the recomputation of visits: of a shard's replicas, the first
+    /// that answers gets all statements, whichever server coordinates them, and however late it is with other inserts.
+    ///
+    /// `quorum` is the number of replicas that must have an insert before it is acknowledged: `""` for one, `"auto"` for more
+    /// than half, or a number. Only with the number of a shard's replicas, all of them have each row that was acknowledged:
+    /// `docs/0001-reading-own-writes.md`.
+    ///
+    /// # Errors
+    /// The quorum is invalid, or there is no cluster.
+    pub fn reading_own_writes(self, quorum: &str) -> Result<Self, Error> {
+        if self.cluster.is_empty() {
+            return match quorum {
+                "" => Ok(self),
+                _ => Err(Error::Setting(
+                    "an insert quorum needs warehouse.cluster: one server has one replica".to_owned(),
+                )),
+            };
+        }
+        let client = self
+            .client
+            .with_setting("load_balancing", "in_order")
+            .with_setting("prefer_localhost_replica", "0")
+            .with_setting("max_replica_delay_for_distributed_queries", "0");
+        let client = match quorum {
+            "" => client,
+            _ if quorum == "auto" || quorum.parse::<u8>().is_ok_and(|replicas| replicas > 1) => client
+                .with_setting("insert_quorum", quorum)
+                .with_setting("insert_quorum_timeout", SERVER_TIMEOUT.as_millis().to_string()),
+            _ => {
+                let reason = "must be empty, \"auto\" or a number of replicas from 2";
+                return Err(Error::Setting(format!("an insert quorum {reason}, not {quorum:?}")));
+            }
+        };
+        Ok(Self { client, ..self })
+    }
+
     /// Checks that ClickHouse is available.
     pub async fn ping(&self) -> Result<(), Error> {
         // Another database than ours, which may not exist yet while the server is available.
@@ -75,6 +137,23 @@ impl Warehouse {
     /// ` ON CLUSTER '…'` for statements that all servers must execute; empty for a single server.
     pub(crate) fn on_cluster(&self) -> String {
         if self.cluster.is_empty() { String::new() } else { format!(" ON CLUSTER '{}'", self.cluster) }
+    }
+
+    /// A statement with [`Self::on_cluster`]. If a server has not executed it in time, the response names the server, which
+    /// executes it when it is back.
+    pub(crate) fn cluster_statement(&self, sql: &str, timeout: Duration) -> Query {
+        let wait = timeout.saturating_sub(STORE_TIMEOUT - SERVER_TIMEOUT);
+        self.client.query(sql).with_setting("distributed_ddl_task_timeout", wait.as_secs().to_string())
+    }
+
+    /// A table of each server's own, such as `system.mutations`: on a cluster, that of all servers. Fails while one of them is
+    /// away.
+    pub(crate) fn of_all_servers(&self, table: &str) -> String {
+        if self.cluster.is_empty() {
+            table.to_owned()
+        } else {
+            format!("clusterAllReplicas('{}', {table})", self.cluster)
+        }
     }
 
     /// The name of the table that holds the rows; on a cluster `table` itself is distributed.
@@ -102,4 +181,45 @@ pub(crate) async fn with_timeout<T>(
         result.unwrap_or(Err(clickhouse::error::Error::TimedOut))
     };
     Ok(MeasuredStore::ClickHouse.measure(request, Result::is_ok).await?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config(url: &str, cluster: &str) -> Config {
+        Config {
+            url: url.to_owned(),
+            database: "app".to_owned(),
+            user: "app".to_owned(),
+            password: String::new(),
+            ca_file: "".into(),
+            cluster: cluster.to_owned(),
+        }
+    }
+
+    #[test]
+    fn what_one_server_can_not_do_is_refused_with_the_reason() {
+        let refused = |url: &str, cluster: &str| connect(&config(url, cluster)).err().unwrap().to_string();
+        assert!(refused("http://a:8123,http://b:8123", "").contains("warehouse.cluster must name"));
+        assert!(refused("http://a:8123,https://b:8123", "main").contains("hosts and ports only"));
+        assert!(refused("a:8123", "").contains("must begin with http://"));
+        assert!(refused("http://a:8123", "it's").contains("letters, digits"));
+        assert!(connect(&config("http://a:8123, http://b:8123", "main")).is_ok());
+    }
+
+    #[test]
+    fn a_quorum_needs_replicas() {
+        let quorum = |cluster: &str, quorum: &str| {
+            connect(&config("http://a:8123", cluster)).unwrap().reading_own_writes(quorum).map(|_| ())
+        };
+        for valid in ["", "auto", "2", "3"] {
+            assert!(quorum("main", valid).is_ok(), "{valid}");
+        }
+        for invalid in ["1", "0", "all", "-2"] {
+            assert!(quorum("main", invalid).unwrap_err().to_string().contains("from 2"), "{invalid}");
+        }
+        assert!(quorum("", "").is_ok());
+        assert!(quorum("", "2").unwrap_err().to_string().contains("needs warehouse.cluster"));
+    }
 }

@@ -9,7 +9,8 @@ use serde::Deserialize;
 #[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Config {
-    /// ClickHouse's HTTP address, `http://host:8123` or `https://host:8443`.
+    /// ClickHouse's HTTP address, `http://host:8123` or `https://host:8443`; several servers of a cluster with commas
+    /// between.
     pub url: String,
     /// The database; created by the migrations if missing.
     pub database: String,

@@ -31,7 +31,7 @@ impl Warehouse {
         }
         let delete =
             format!("DELETE FROM {}{} WHERE {column} IN ?", self.local_table(table), self.on_cluster());
-        with_timeout(STORE_TIMEOUT, self.client.query(&delete).bind(ids).execute()).await
+        with_timeout(STORE_TIMEOUT, self.cluster_statement(&delete, STORE_TIMEOUT).bind(ids).execute()).await
     }
 
     /// Removes deleted rows from disk now instead of with a later merge.
@@ -42,19 +42,24 @@ impl Warehouse {
             if has_rows(deleted).await? && !self.has_unfinished_mutation(table, "APPLY DELETED MASK").await? {
                 let (local_table, on_cluster) = (self.local_table(table), self.on_cluster());
                 let erase = format!("ALTER TABLE {local_table}{on_cluster} APPLY DELETED MASK");
-                let erase = self.client.query(&erase).with_setting("mutations_sync", "2");
+                let erase =
+                    self.cluster_statement(&erase, REWRITE_TIMEOUT).with_setting("mutations_sync", "2");
                 with_timeout(REWRITE_TIMEOUT, erase.execute()).await?;
             }
         }
         Ok(())
     }
 
-    /// Whether a mutation is still running with `text` in its command. Starting it again would repeat the work.
+    /// Whether a mutation is still running on some server with `text` in its command. Starting it again would repeat the
+    /// work.
     pub(crate) async fn has_unfinished_mutation(&self, table: &str, text: &str) -> Result<bool, Error> {
-        let sql = "SELECT latest_fail_reason FROM system.mutations
-                   WHERE database = ? AND table = ? AND NOT is_done AND position(command, ?) > 0";
+        let sql = format!(
+            "SELECT latest_fail_reason FROM {}
+             WHERE database = ? AND table = ? AND NOT is_done AND position(command, ?) > 0",
+            self.of_all_servers("system.mutations")
+        );
         let unfinished =
-            self.bounded_query(sql).bind(&self.database).bind(self.local_table(table)).bind(text);
+            self.bounded_query(&sql).bind(&self.database).bind(self.local_table(table)).bind(text);
         let reasons: Vec<String> = with_timeout(STORE_TIMEOUT, unfinished.fetch_all()).await?;
         if let Some(reason) = reasons.iter().find(|reason| !reason.is_empty()) {
             tracing::error!(table, text, reason, "a mutation fails: see system.mutations");

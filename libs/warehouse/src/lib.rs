@@ -11,7 +11,9 @@ mod error;
 mod events;
 mod migrations;
 mod retention;
+mod servers;
 mod sessions;
+mod shards;
 mod tls;
 
 pub use analytics::site_analytics::{QueryLimits, SiteAnalytics};
@@ -20,3 +22,4 @@ pub use client::{Warehouse, connect};
 pub use config::Config;
 pub use error::{Error, ExceededLimit};
 pub use migrations::{Migration, MigrationState, SchemaMismatch};
+pub use shards::Shards;

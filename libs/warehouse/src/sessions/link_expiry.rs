@@ -39,7 +39,7 @@ impl Warehouse {
         let (local_table, on_cluster) = (self.local_table("events"), self.on_cluster());
         let condition = unused_links(&self.local_table("sessions"));
         let expire = format!("ALTER TABLE {local_table}{on_cluster} UPDATE previous = 0 WHERE {condition}");
-        let expire = bound(self.client.query(&expire))
+        let expire = bound(self.cluster_statement(&expire, REWRITE_TIMEOUT))
             .with_setting("mutations_sync", "2")
             // Visits of that time are final, so all replicas compute the same.
             .with_setting("allow_nondeterministic_mutations", "1");
