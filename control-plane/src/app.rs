@@ -145,6 +145,7 @@ impl App {
         let addresses = Addresses::new(&config.http.base_url, &config.http.sites_domain)?;
         config.blobs.check(config.http.edges)?;
         let bus = cache::Bus::connect(&config.redis, &config.redis.prefix)?;
+        let export_db = store::ExportDb::connect(db.clone(), &config.store)?;
         Ok(Self(Arc::new(AppInner {
             automation_tests: Admission::new(
                 UNLIMITED,
@@ -201,7 +202,7 @@ impl App {
                 .collect::<Result<_, _>>()
                 .context("outbound.allow")?,
             idempotency: config.idempotency.clone(),
-            exports: Exports::new(&config.exports),
+            exports: Exports::new(&config.exports, export_db),
             recipients: config.recipients.clone(),
             query_admission: QueryAdmission::new(&config.analytics),
             calls: Calls::new(&config.api),

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use service::admission::{Admission, Permit, Rejected};
+use store::ExportDb;
 use uuid::Uuid;
 use web::{Code, Problem};
 
@@ -17,6 +18,8 @@ pub type ExportPermit = Permit<Uuid>;
 pub struct Exports {
     admission: Admission<Uuid>,
     max_per_account: usize,
+    /// The database to export from.
+    pub db: ExportDb,
     /// How long a client may read nothing.
     pub stall_timeout: Duration,
     /// Upper bound of an export's duration.
@@ -24,11 +27,12 @@ pub struct Exports {
 }
 
 impl Exports {
-    pub(crate) fn new(config: &crate::config::Exports) -> Self {
+    pub(crate) fn new(config: &crate::config::Exports, db: ExportDb) -> Self {
         let max_per_account = config.max_concurrent_per_account;
         Self {
             admission: Admission::new(config.max_concurrent, max_per_account, config.queue_timeout),
             max_per_account,
+            db,
             stall_timeout: config.stall_timeout,
             timeout: config.timeout,
         }

@@ -115,7 +115,7 @@ async fn next(
 async fn write(app: App, account_id: Uuid, form: Form, to: mpsc::Sender<Chunk>, _permit: ExportPermit) {
     let (stall_timeout, timeout) = (app.exports.stall_timeout, app.exports.timeout);
     let writing = async {
-        let mut conn = store::acquire_detached(&app.db, timeout).await?;
+        let mut conn = app.exports.db.acquire(timeout).await?;
         let mut pieces = export_submissions(&mut conn, account_id, form.id, &form.fields).await?;
         let mut chunk = BytesMut::with_capacity(CHUNK_BYTES);
         chunk.extend_from_slice(heading(&form).as_bytes());

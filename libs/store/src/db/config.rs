@@ -18,6 +18,9 @@ const ACQUIRE_TIMEOUT: Duration = Duration::from_secs(5);
 pub struct Config {
     /// `postgres://user:password@host:port/database`.
     pub url: String,
+    /// The same of a standby, for exports; empty for none. Only the control plane has it.
+    #[serde(default)]
+    pub read_url: String,
     /// Replaces the URL's password unless it is empty.
     pub password: SecretString,
     /// Roots in PEM that the server's certificate must lead to; empty if the URL's `sslmode` decides.
@@ -43,6 +46,7 @@ impl Config {
     pub fn new(url: impl Into<String>, max_connections: u32) -> Self {
         Self {
             url: url.into(),
+            read_url: String::new(),
             password: SecretString::default(),
             ca_file: PathBuf::new(),
             max_connections,

@@ -12,6 +12,7 @@ mod open_pools;
 mod pool;
 mod schema;
 mod server_status;
+mod standby;
 mod transaction;
 
 pub use admin::{execute_raw, migrate, ping};
@@ -25,4 +26,5 @@ pub(crate) use pool::connect_kept_open;
 pub use pool::{Db, connect, connect_generic_plans, connect_with_lock_timeout};
 pub use schema::{SCHEMA_RELEASE, SchemaMismatch, SchemaRelease, find_schema_mismatch, list_schema_releases};
 pub use server_status::{ServerStatus, read_server_status, try_connect};
+pub use standby::ExportDb;
 pub use transaction::{Tx, TxOn, begin, begin_snapshot, begin_with_timeout, commit, rollback};

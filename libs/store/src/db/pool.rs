@@ -160,6 +160,26 @@ fn with_tls(config: &Config, options: PgConnectOptions) -> Result<PgConnectOptio
     Ok(options.ssl_mode(PgSslMode::VerifyFull).ssl_root_cert(file))
 }
 
+/// Refuses a list of hosts: sqlx would take it for the name of one.
+fn check_one_host(url: &str) -> Result<(), Error> {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let (address, query) = rest.split_once('?').unwrap_or((rest, ""));
+    let hosts = address.split('/').next().unwrap_or_default().rsplit('@').next().unwrap_or_default();
+    let in_query = query.split('&').any(|pair| {
+        let (key, value) = pair.split_once('=').unwrap_or((pair, ""));
+        matches!(key, "host" | "hostaddr")
+            && (value.contains(',') || value.to_ascii_lowercase().contains("%2c"))
+    });
+    if hosts.contains(',') || in_query {
+        return Err(Error::Setting(
+            "store.url names several hosts, and none of them would be known to be the primary: name the address of a \
+             balancer that leads to the primary alone, such as HAProxy in front of Patroni (deploy/docs/scaling.md)"
+                .to_owned(),
+        ));
+    }
+    Ok(())
+}
+
 /// JIT compilation is off: no statement here runs long enough to benefit, and when the planner overestimates a row
 /// count, compiling costs thirty times the execution.
 fn connect_options(config: &Config) -> Result<PgConnectOptions, Error> {
@@ -168,6 +188,29 @@ fn connect_options(config: &Config) -> Result<PgConnectOptions, Error> {
         ("statement_timeout", config.statement_timeout),
         ("idle_in_transaction_session_timeout", config.idle_in_transaction_timeout),
     ];
+    check_one_host(&config.url)?;
     let options = with_tls(config, with_password(config, config.url.parse()?))?.options([("jit", "off")]);
     Ok(options.options(SESSION_OPTIONS).options(timeouts.map(|(name, time)| (name, time.as_millis()))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_of_hosts_is_refused_with_what_to_do() {
+        let opened =
+            |url: &str| connect_options(&Config::new(url, 1)).map(|_| ()).map_err(|error| error.to_string());
+        for url in [
+            "postgres://app@db1:5432,db2:5432/app",
+            "postgres://app:a%2Cb@db1,db2/app",
+            "postgres:///app?host=db1,db2",
+            "postgres://app@/app?user=x&host=db1%2Cdb2",
+        ] {
+            assert!(opened(url).unwrap_err().contains("HAProxy in front of Patroni"), "{url}");
+        }
+        for url in ["postgres://app:a%2Cb@db1:5432/app", "postgres://app@db1/app?application_name=a,b"] {
+            assert_eq!(opened(url), Ok(()), "{url}");
+        }
+    }
 }
