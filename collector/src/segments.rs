@@ -23,6 +23,7 @@ mod folder;
 mod journal;
 mod preallocated;
 mod record;
+mod shard_load;
 mod shard_shipper;
 mod shared_segment;
 mod shipper;

@@ -96,10 +96,14 @@ def questions(stack, key, site):
     answers = [fixture.call("GET", f"{base}/query?siteId={site['id']}&period=7d&{query}", key) for query in QUERIES]
     answers.append(fixture.call("POST", f"{base}/funnel", key, {"siteId": site["id"], "period": "7d", "steps": steps}))
     answers.append(fixture.call("POST", f"{base}/retention", key, {"siteId": site["id"], "period": "7d", "granularity": "day"}))
-    visits = fixture.call("GET", f"{base}/sessions?siteId={site['id']}&period=7d", key)
-    answers.append(sorted(re.sub(r'"(?:id|visitorId|visitor)": "[^"]*"', "", json.dumps(one)) for one in visits["sessions"]))
-    text = re.sub(r'"_meta": \{.*?\}, "_next|"requestId": "[^"]*"|"siteId": "[^"]*"|"nextCursor": "[^"]*"', "", json.dumps(answers))
-    return re.sub(re.escape(site["id"]), "", text)
+    answers.append(fixture.call("GET", f"{base}/sessions?siteId={site['id']}&period=7d&limit=100", key))
+    answers[-1]["sessions"] = sorted((plain(one) for one in answers[-1]["sessions"]), key=json.dumps)
+    return [plain(answer) for answer in answers]
+
+
+def plain(answer):
+    """An answer without what differs between two stacks: ids, hashes of visitors, usage."""
+    return {key: value for key, value in answer.items() if key not in ("_meta", "_next", "siteId", "sessionHash", "nextCursor")}
 
 
 def ask_one_server(program, events):
@@ -173,8 +177,8 @@ def check(program, folder, chdb):
                 send(stack, sites[site], visitor, path, at)
             wait_for_history(stack, key, sites, events)
             answers = [questions(stack, key, site) for site in sites]
-            for site, (ours, theirs) in enumerate(zip(answers, expected, strict=True)):
-                assert ours == theirs, f"site {site}:\n{ours}\n{theirs}"
+            for ours, theirs in zip(sum(answers, []), sum(expected, []), strict=True):
+                assert ours == theirs, f"{str(ours)[:1000]}\n{str(theirs)[:1000]}"
             own = {shard.number: [site for site in sites if int(count(shard, site))] for shard in cluster.shards}
             assert all(own.values()) and len(own[1]) + len(own[2]) == SITES, own
             rows.append((f"{len(QUERIES) + 3} questions about {SITES} sites, {len(own[1])} and {len(own[2])} of a shard", "as with one server"))

@@ -23,8 +23,8 @@ use tokio::time::Instant;
 use uuid::Uuid;
 use warehouse::{Shards, Warehouse};
 
-use super::record::{Records, UnknownRecord};
-use super::shared_segment::SharedSegment;
+use super::record::Records;
+use super::shared_segment::{self, SharedSegment};
 use crate::metrics;
 
 /// Older events are inserted only after their sites were found in Postgres. Younger ones are inserted even while
@@ -102,10 +102,8 @@ pub(super) struct Delivery {
 pub(super) enum ShipError {
     #[error(transparent)]
     Warehouse(#[from] warehouse::Error),
-    #[error("reading: {0}")]
-    Unreadable(#[from] std::io::Error),
     #[error(transparent)]
-    UnknownRecord(#[from] UnknownRecord),
+    Unreadable(#[from] shared_segment::ReadError),
     /// Where rows belong has changed, so the token would not protect against storing them twice.
     #[error(
         "the shards of the cluster have changed: move the rows to their new shards, then restart the collectors (deploy/docs/scaling.md)"
@@ -121,7 +119,7 @@ impl ShipError {
         match self {
             Self::Warehouse(error) => error.retryable(),
             Self::ShardsChanged => true,
-            Self::Unreadable(_) | Self::UnknownRecord(_) | Self::Stopped => false,
+            Self::Unreadable(_) | Self::Stopped => false,
         }
     }
 }

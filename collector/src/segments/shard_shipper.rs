@@ -12,8 +12,8 @@ use warehouse::Shards;
 
 use super::backlog::Backlog;
 use super::delivery::{Delivery, SegmentPart, ShipError, Shipment, Stores};
+use super::shard_load::ShardLoad;
 use super::shared_segment::SharedSegment;
-use super::shipper::ShardLoad;
 use crate::metrics;
 
 const MIN_BACKOFF: Duration = Duration::from_millis(200);

@@ -13,7 +13,7 @@ use uuid::Uuid;
 use warehouse::Shards;
 
 use super::folder::SealedSegment;
-use super::record::{self, Records};
+use super::record::{self, Records, UnknownRecord};
 use crate::metrics;
 
 /// A segment that the shippers of all shards send.
@@ -23,6 +23,15 @@ pub(super) struct SharedSegment {
     progress: Mutex<Progress>,
     skipped_counted: AtomicBool,
     unknown_counted: AtomicBool,
+}
+
+/// Why the events of a segment can't be read.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ReadError {
+    #[error("reading: {0}")]
+    Unreadable(#[from] io::Error),
+    #[error(transparent)]
+    UnknownRecord(#[from] UnknownRecord),
 }
 
 /// The result of [`SharedSegment::finish`].
@@ -88,7 +97,7 @@ impl SharedSegment {
     }
 
     /// Blocks on the file and parses megabytes of JSON; the shipper runs on a thread of its own.
-    pub(super) fn read(&self) -> Result<Records, super::delivery::ShipError> {
+    pub(super) fn read(&self) -> Result<Records, ReadError> {
         let records = record::decode(&std::fs::read(&self.segment.path)?)?;
         if records.skipped > 0 && !self.skipped_counted.swap(true, Ordering::Relaxed) {
             let skipped = records.skipped;

@@ -1,22 +1,19 @@
 //! Sends sealed segments to ClickHouse, oldest first. Each shard of a cluster has a shipper of its own, so that a shard that
 //! is away delays only its own events: the others go on, and its events wait on disk.
 
-use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
-use chrono::{DateTime, Utc};
 use futures::future::try_join_all;
 use service::{Clock, Shutdown};
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::mpsc;
 use tokio::time::Instant;
-use uuid::Uuid;
 use warehouse::Shards;
 
 use super::backlog::Backlog;
 use super::delivery::Stores;
 use super::folder::SealedSegment;
+use super::shard_load::ShardLoad;
 use super::shard_shipper::ShardShipper;
 use super::shared_segment::SharedSegment;
 use crate::metrics;
@@ -41,73 +38,6 @@ pub(crate) struct Shipper {
     sealed: mpsc::Receiver<SealedSegment>,
     backlog: Backlog,
     load: Arc<ShardLoad>,
-}
-
-/// What the shippers of the shards are doing.
-#[derive(Debug, Default)]
-pub(super) struct ShardLoad {
-    shards: Vec<ShardState>,
-    /// When the segments arrived that are not stored, by id.
-    unsent: Mutex<BTreeMap<Uuid, DateTime<Utc>>>,
-    /// A shipper is ready for another segment.
-    is_ready: Notify,
-}
-
-#[derive(Debug, Default)]
-struct ShardState {
-    segments: AtomicUsize,
-    is_away: AtomicBool,
-}
-
-impl ShardLoad {
-    fn new(shards: usize) -> Self {
-        Self { shards: (0..shards).map(|_| ShardState::default()).collect(), ..Self::default() }
-    }
-
-    /// Returns whether the last attempt of a shard's shipper failed.
-    pub(super) fn is_away(&self, shard: usize) -> bool {
-        self.shards.get(shard).is_some_and(|state| state.is_away.load(Ordering::Relaxed))
-    }
-
-    pub(super) fn set_away(&self, shard: usize, is_away: bool) {
-        if let Some(state) = self.shards.get(shard) {
-            state.is_away.store(is_away, Ordering::Relaxed);
-        }
-    }
-
-    /// Records that a shipper has finished or set aside a segment.
-    pub(super) fn set_ready(&self, shard: usize) {
-        if let Some(state) = self.shards.get(shard) {
-            state.segments.fetch_sub(1, Ordering::Relaxed);
-        }
-        self.is_ready.notify_one();
-    }
-
-    pub(super) fn remove(&self, segment: Uuid) {
-        self.unsent.lock().unwrap_or_else(PoisonError::into_inner).remove(&segment);
-    }
-
-    fn add(&self, segment: &SharedSegment) {
-        for state in &self.shards {
-            state.segments.fetch_add(1, Ordering::Relaxed);
-        }
-        self.unsent.lock().unwrap_or_else(PoisonError::into_inner).insert(segment.id(), segment.since());
-    }
-
-    /// Waits until a shipper has no segment. While none has, the journal lets its segment grow.
-    async fn ready(&self) {
-        while self.shards.iter().all(|state| state.segments.load(Ordering::Relaxed) > 0) {
-            self.is_ready.notified().await;
-        }
-    }
-
-    fn any_away(&self) -> bool {
-        self.shards.iter().any(|state| state.is_away.load(Ordering::Relaxed))
-    }
-
-    fn oldest(&self) -> Option<DateTime<Utc>> {
-        self.unsent.lock().unwrap_or_else(PoisonError::into_inner).values().min().copied()
-    }
 }
 
 impl Shipper {
@@ -202,7 +132,7 @@ impl Shipper {
             };
             let Some(segment) = next else { return Ok(()) };
             let segment = Arc::new(SharedSegment::new(segment, shards));
-            self.load.add(&segment);
+            self.load.add(segment.id(), segment.since());
             self.report_oldest();
             for queue in &queues {
                 // A shipper that has ended has failed, and so does this task.

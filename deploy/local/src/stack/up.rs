@@ -151,13 +151,11 @@ fn describe(
     })
 }
 
-/// Returns the stores' addresses, from their URLs.
+/// Returns the stores' addresses, from their URLs. Of several ClickHouse servers, the first one's.
 fn stores(urls: &Urls) -> Result<BTreeMap<String, Store>> {
-    let named = [
-        ("postgres", &urls.postgres, 5432),
-        ("redis", &urls.redis, 6379),
-        ("clickhouse", &urls.clickhouse, 8123),
-    ];
+    let clickhouse = urls.clickhouse.split(',').next().unwrap_or_default().to_owned();
+    let named =
+        [("postgres", &urls.postgres, 5432), ("redis", &urls.redis, 6379), ("clickhouse", &clickhouse, 8123)];
     named
         .into_iter()
         .map(|(name, url, default_port)| {

@@ -10,10 +10,22 @@ const TESTED_VERSION: [u32; 2] = [26, 7];
 /// Checks the server. Later checks of ClickHouse make no sense if the first finding failed.
 pub async fn check_clickhouse(warehouse: &Warehouse) -> Vec<Finding> {
     match warehouse.server_version().await {
-        Ok(version) => vec![Finding::ok("clickhouse", "reachable"), of_version(&version)],
+        Ok(version) => {
+            vec![Finding::ok("clickhouse", "reachable"), of_version(&version), check_cluster(warehouse).await]
+        }
         Err(error) => {
             let advice = "check warehouse.url (the HTTP port, 8123), warehouse.user and warehouse.password";
             vec![Finding::failed("clickhouse", error.to_string(), advice)]
+        }
+    }
+}
+
+/// Checks that the servers know the cluster, with a shard that takes rows.
+async fn check_cluster(warehouse: &Warehouse) -> Finding {
+    match warehouse.list_shards().await {
+        Ok(shards) => Finding::ok("clickhouse.shards", shards.count().to_string()),
+        Err(error) => {
+            Finding::failed("clickhouse.shards", error.to_string(), "see deploy/docs/scaling.md, ClickHouse")
         }
     }
 }
