@@ -139,7 +139,6 @@ class Senders:
             turn += 1
 
     def __enter__(self):
-        self.guard = threading.Lock()
         for thread in self.threads:
             thread.start()
         return self

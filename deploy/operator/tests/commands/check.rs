@@ -33,6 +33,7 @@ async fn a_healthy_installation_passes_and_no_secret_is_shown() {
         "clock",
         "clickhouse",
         "clickhouse.version",
+        "clickhouse.shards",
         "redis",
         "redis.version",
         "blobs",
