@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use chrono::{DateTime, Utc};
 use hmac::{Hmac, KeyInit as _, Mac as _};
-use redis_connection::{Connection, Server, client};
+use redis_connection::{Connection, Primary, Server};
 use sha2::Sha256;
 
 use crate::{Error, Rule};
@@ -111,7 +111,7 @@ impl ApproximateLimiter {
             rule,
             shards: std::array::from_fn(|_| Mutex::default()),
             hasher: RandomState::new(),
-            connection: Connection::new(client(server)?, EXCHANGE_TIMEOUT, 0)?,
+            connection: Connection::new(Primary::new(server)?, EXCHANGE_TIMEOUT, 0),
             prefix: prefix.to_owned(),
             pepper: pepper.into(),
             is_unavailable: AtomicBool::new(false),

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use futures::{Stream, StreamExt as _};
 use redis::aio::PubSub;
 use redis_connection::Error::Timeout;
-use redis_connection::{Connection, Reconnects, Server, client};
+use redis_connection::{Connection, Primary, Reconnects, Server};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -29,8 +29,8 @@ const UNREADABLE_INTERVAL: Duration = Duration::from_secs(10);
 /// how long a connection that died without a reset goes unnoticed.
 const PING_INTERVAL: Duration = Duration::from_secs(1);
 const PONG_TIMEOUT: Duration = Duration::from_secs(2);
-/// Timeout of an attempt to connect.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
+/// Timeout of an attempt to connect, which may include a question to Sentinels.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Backoff between attempts to connect: doubles from the first to the last.
 const MIN_BACKOFF: Duration = Duration::from_millis(50);
@@ -38,7 +38,7 @@ const MAX_BACKOFF: Duration = Duration::from_secs(1);
 
 /// A channel of messages of one type. Clones share its connection.
 pub struct Bus<M> {
-    client: redis::Client,
+    primary: Primary,
     publisher: Connection,
     retry_at: Arc<Mutex<Option<Instant>>>,
     channel: String,
@@ -59,7 +59,7 @@ pub enum BusEvent<M> {
 impl<M> Clone for Bus<M> {
     fn clone(&self) -> Self {
         Self {
-            client: self.client.clone(),
+            primary: self.primary.clone(),
             publisher: self.publisher.clone(),
             retry_at: Arc::clone(&self.retry_at),
             channel: self.channel.clone(),
@@ -72,10 +72,10 @@ impl<M: Serialize + DeserializeOwned> Bus<M> {
     /// Opens the channel `<prefix>:bus`. Redis may be down: the connection is made on first use. Must be called within
     /// a Tokio runtime. Fails only if a setting is invalid.
     pub fn connect(server: impl Into<Server>, prefix: &str) -> Result<Self, Error> {
-        let client = client(server)?;
-        let publisher = Connection::new(client.clone(), PUBLISH_TIMEOUT, 1)?;
+        let primary = Primary::new(server)?;
+        let publisher = Connection::new(primary.clone(), PUBLISH_TIMEOUT, 1);
         let channel = format!("{prefix}:bus");
-        Ok(Self { client, publisher, retry_at: Arc::default(), channel, messages: PhantomData })
+        Ok(Self { primary, publisher, retry_at: Arc::default(), channel, messages: PhantomData })
     }
 
     /// Returns this channel with another type of messages, such as one with an additional field that readers of the first type
@@ -83,7 +83,7 @@ impl<M: Serialize + DeserializeOwned> Bus<M> {
     #[must_use]
     pub fn with_messages<N>(&self) -> Bus<N> {
         Bus {
-            client: self.client.clone(),
+            primary: self.primary.clone(),
             publisher: self.publisher.clone(),
             retry_at: Arc::clone(&self.retry_at),
             channel: self.channel.clone(),
@@ -145,7 +145,7 @@ impl<M: Serialize + DeserializeOwned> Bus<M> {
     /// ten seconds at most, because a newer release may publish many.
     pub fn subscribe(&self) -> impl Stream<Item = BusEvent<M>> + Send + use<M> {
         let subscriber = Subscriber {
-            client: self.client.clone(),
+            primary: self.primary.clone(),
             channel: self.channel.clone(),
             connection: None,
             reconnects: Reconnects::default(),
@@ -213,7 +213,7 @@ enum Received<M> {
 }
 
 struct Subscriber {
-    client: redis::Client,
+    primary: Primary,
     channel: String,
     connection: Option<PubSub>,
     reconnects: Reconnects,
@@ -248,7 +248,7 @@ impl Subscriber {
         let mut backoff = MIN_BACKOFF;
         loop {
             let attempt = async {
-                let mut connection = self.client.get_async_pubsub().await?;
+                let mut connection = self.primary.client().await?.get_async_pubsub().await?;
                 connection.subscribe(&self.channel).await?;
                 redis::RedisResult::Ok(connection)
             };

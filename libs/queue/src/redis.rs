@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use redis::{Script, ScriptInvocation};
-use redis_connection::{Connection, client};
+use redis_connection::{Connection, Primary};
 use serde::{Deserialize, Serialize};
 
 use crate::config::Config;
@@ -64,12 +64,12 @@ pub(crate) struct ClaimedJobs {
 
 impl RedisQueue {
     pub(crate) fn open(config: &Config) -> Result<Self, Error> {
-        let client = client(config.server.clone())?;
+        let primary = Primary::new(config.server.clone())?;
         let block_timeout = RESPONSE_TIMEOUT + Duration::from_secs(BLOCK_SECONDS.into());
         let key = |part| format!("{}:{part}", config.name);
         Ok(Self {
-            calls: Connection::new(client.clone(), RESPONSE_TIMEOUT, CONNECT_RETRIES)?,
-            notifications: Connection::new(client, block_timeout, CONNECT_RETRIES)?,
+            calls: Connection::new(primary.clone(), RESPONSE_TIMEOUT, CONNECT_RETRIES),
+            notifications: Connection::new(primary, block_timeout, CONNECT_RETRIES),
             keys: Keys {
                 jobs: key("jobs"),
                 waiting: key("waiting"),

@@ -1,8 +1,10 @@
-//! A connection to Redis that is replaced when it no longer answers. The connection manager of the redis crate reconnects
-//! when a connection is closed, but keeps one that died without a reset.
+//! A connection to Redis that is replaced when it no longer answers or no longer leads to the primary. The connection manager
+//! of the redis crate reconnects when a connection is closed, but keeps one that died without a reset, and always to the same
+//! server.
 
 mod error;
 pub mod metrics;
+mod primary;
 mod reconnects;
 mod server;
 mod server_info;
@@ -13,10 +15,12 @@ use std::time::Duration;
 use instruments::MeasuredStore;
 use redis::RedisResult;
 use redis::aio::{ConnectionManager, ConnectionManagerConfig};
+use tokio::time::{Instant, timeout_at};
 
 pub use error::Error;
+pub use primary::Primary;
 pub use reconnects::Reconnects;
-pub use server::{Server, client};
+pub use server::Server;
 pub use server_info::{ServerInfo, server_info};
 
 /// Longest timeout of an attempt to connect. A call with a longer timeout may try again.
@@ -27,34 +31,39 @@ const MAX_RETRY_DELAY: Duration = Duration::from_millis(200);
 /// A shared connection with a timeout for each call. Clones share it.
 #[derive(Clone)]
 pub struct Connection {
-    client: redis::Client,
+    primary: Primary,
     config: ConnectionManagerConfig,
     timeout: Duration,
     current: Arc<Mutex<Current>>,
+    /// Held while the primary is looked up, so that concurrent calls do it once.
+    lookup: Arc<tokio::sync::Mutex<()>>,
     reconnects: Reconnects,
 }
 
+#[derive(Default)]
 struct Current {
-    manager: ConnectionManager,
+    /// `None` before the first call and after the connection was given up.
+    manager: Option<ConnectionManager>,
     /// Increases with each replacement, so that concurrent calls replace a dead connection once.
     generation: u64,
 }
 
 impl Connection {
-    /// Connects on first use, with `retries` further attempts. Must be called within a Tokio runtime.
-    pub fn new(client: redis::Client, timeout: Duration, retries: usize) -> Result<Self, Error> {
+    /// Connects on first use, with `retries` further attempts.
+    #[must_use]
+    pub fn new(primary: Primary, timeout: Duration, retries: usize) -> Self {
         let config = ConnectionManagerConfig::new()
             .set_response_timeout(Some(timeout))
             .set_connection_timeout(Some(timeout.min(MAX_CONNECT_TIMEOUT)))
             .set_number_of_retries(retries)
             .set_max_delay(MAX_RETRY_DELAY);
-        let manager = ConnectionManager::new_lazy_with_config(client.clone(), config.clone())?;
-        let current = Arc::new(Mutex::new(Current { manager, generation: 0 }));
-        Ok(Self { client, config, timeout, current, reconnects: Reconnects::default() })
+        let (current, lookup, reconnects) = (Arc::default(), Arc::default(), Reconnects::default());
+        Self { primary, config, timeout, current, lookup, reconnects }
     }
 
-    /// Makes a call within the timeout, which also covers the wait for a connection. After a timeout the next call uses a
-    /// new connection.
+    /// Makes a call within the timeout, which also covers the wait for a connection. After a timeout, and after an error that
+    /// says that the server is no longer the primary, the next call uses a new connection. Must be called within a Tokio
+    /// runtime.
     pub async fn call<T>(
         &self,
         call: impl AsyncFnOnce(&mut ConnectionManager) -> RedisResult<T>,
@@ -68,13 +77,18 @@ impl Connection {
         &self,
         call: impl AsyncFnOnce(&mut ConnectionManager) -> RedisResult<T>,
     ) -> Result<T, Error> {
-        let (mut manager, generation) = {
-            let current = self.current();
-            (current.manager.clone(), current.generation)
+        let deadline = Instant::now() + self.timeout;
+        let Ok(connected) = timeout_at(deadline, self.manager()).await else {
+            self.reconnects.record_loss();
+            return Err(Error::Timeout);
         };
-        match tokio::time::timeout(self.timeout, call(&mut manager)).await {
+        let (mut manager, generation) = connected?;
+        match timeout_at(deadline, call(&mut manager)).await {
             Ok(Err(error)) if !error.is_timeout() => {
                 self.reconnects.record_error(&error);
+                if self.primary.may_have_moved(&error) {
+                    self.give_up(generation);
+                }
                 Err(error.into())
             }
             Ok(Ok(value)) => {
@@ -83,25 +97,43 @@ impl Connection {
             }
             Ok(Err(_)) | Err(_) => {
                 self.reconnects.record_loss();
-                self.replace(generation);
+                self.give_up(generation);
                 Err(Error::Timeout)
             }
         }
     }
 
-    fn replace(&self, generation: u64) {
-        let mut current = self.current();
-        if current.generation != generation {
-            return;
+    /// Returns the current connection, after looking up the primary if there is none.
+    async fn manager(&self) -> RedisResult<(ConnectionManager, u64)> {
+        if let Some(connected) = self.current().connected() {
+            return Ok(connected);
         }
-        current.generation += 1;
-        match ConnectionManager::new_lazy_with_config(self.client.clone(), self.config.clone()) {
-            Ok(manager) => current.manager = manager,
-            Err(error) => tracing::error!(%error, "replacing a connection to Redis failed"),
+        let _lookup = self.lookup.lock().await;
+        if let Some(connected) = self.current().connected() {
+            return Ok(connected);
+        }
+        let client = self.primary.client().await?;
+        let manager = ConnectionManager::new_lazy_with_config(client, self.config.clone())?;
+        let mut current = self.current();
+        current.manager = Some(manager.clone());
+        Ok((manager, current.generation))
+    }
+
+    /// Lets the next call make a new connection, unless another call did.
+    fn give_up(&self, generation: u64) {
+        let mut current = self.current();
+        if current.generation == generation {
+            *current = Current { manager: None, generation: generation + 1 };
         }
     }
 
     fn current(&self) -> MutexGuard<'_, Current> {
         self.current.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Current {
+    fn connected(&self) -> Option<(ConnectionManager, u64)> {
+        Some((self.manager.clone()?, self.generation))
     }
 }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::error::Error;
+use crate::primary::Primary;
 
 /// A Redis server, or one that speaks its protocol.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,9 +17,9 @@ pub struct ServerInfo {
 }
 
 /// Asks the server, within `timeout`, over a connection of its own.
-pub async fn server_info(client: &redis::Client, timeout: Duration) -> Result<ServerInfo, Error> {
+pub async fn server_info(server: &Primary, timeout: Duration) -> Result<ServerInfo, Error> {
     let info = async {
-        let mut conn = client.get_multiplexed_async_connection().await?;
+        let mut conn = server.client().await?.get_multiplexed_async_connection().await?;
         redis::cmd("INFO").query_async::<String>(&mut conn).await
     };
     let text = tokio::time::timeout(timeout, info).await.map_err(|_elapsed| Error::Timeout)??;

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use chrono::{DateTime, Utc};
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use redis::Script;
-use redis_connection::{Connection, Server, client};
+use redis_connection::{Connection, Primary, Server};
 use sha2::Sha256;
 
 use super::local::Local;
@@ -49,7 +49,7 @@ impl Limiter {
         timeout: Duration,
     ) -> Result<Self, Error> {
         Ok(Self {
-            connection: Connection::new(client(server)?, timeout, 0)?,
+            connection: Connection::new(Primary::new(server)?, timeout, 0),
             script: Arc::new(Script::new(include_str!("hit.lua"))),
             prefix: prefix.into(),
             pepper: pepper.into(),

@@ -5,5 +5,6 @@ mod approximate_limiter;
 mod bus;
 mod limiter;
 mod redis_metrics;
+mod sentinels;
 mod support;
 mod tls;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use instruments::{declare, render};
-use redis_connection::{Connection, client};
+use redis_connection::{Connection, Primary};
 use sandbox::test::{KillableRedis, until};
 
 /// Returns the value of a series, zero if there is none.
@@ -25,7 +25,7 @@ async fn ping(connection: &Connection) -> bool {
 async fn a_redis_that_was_away_counts_errors_and_one_reconnect() {
     declare(&[cache::metrics::ALL]);
     let mut redis = KillableRedis::start().await;
-    let connection = Connection::new(client(redis.url()).unwrap(), Duration::from_secs(5), 0).unwrap();
+    let connection = Connection::new(Primary::new(redis.url()).unwrap(), Duration::from_secs(5), 0);
     let (answers, errors, reconnects) =
         (requests("ok"), requests("error"), value("webruntime_redis_reconnects_total"));
     assert!(ping(&connection).await);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use redis_connection::ServerInfo;
+use redis_connection::{Primary, ServerInfo};
 
 use super::finding::Finding;
 
@@ -12,14 +12,11 @@ const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Checks the server.
 pub async fn check_redis(config: &cache::Config) -> Vec<Finding> {
-    let info = async {
-        let client = redis_connection::client(config)?;
-        redis_connection::server_info(&client, TIMEOUT).await
-    };
+    let info = async { redis_connection::server_info(&Primary::new(config)?, TIMEOUT).await };
     match info.await {
         Ok(info) => of_info(&info),
         Err(error) => {
-            let advice = "check redis.url and redis.password; without Redis, limits count per process and changes reach \
+            let advice = "check redis.url, redis.password and redis.sentinels; without Redis, limits count per process and changes reach \
                           the edges up to a minute late";
             vec![Finding::failed("redis", error.to_string(), advice)]
         }

@@ -3,5 +3,6 @@
 
 mod faults;
 mod running;
+mod sentinels;
 mod support;
 mod unreadable;

@@ -15,6 +15,8 @@ mod folder;
 mod killable;
 mod program;
 mod redis;
+#[expect(clippy::indexing_slicing, reason = "for tests alone")]
+mod redis_group;
 mod silent_proxy;
 mod tls;
 mod wait;
@@ -26,6 +28,7 @@ pub use fixtures::{TestStore, automation, run_of, settings_for, trial};
 pub use folder::{TestFolder, folder};
 pub use killable::KillableRedis;
 pub use redis::{TestRedis, redis};
+pub use redis_group::RedisGroup;
 pub use silent_proxy::SilentProxy;
 pub use tls::{TestAuthority, TlsFront};
 pub use wait::{eventually, until, with_timeout};

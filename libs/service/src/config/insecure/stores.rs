@@ -18,11 +18,13 @@ const PRIVATE_NETWORKS: [&str; 5] = ["10.0.0.0/8", "172.16.0.0/12", "192.168.0.0
 
 /// A store on another machine that every program in its network can read and change.
 pub(super) fn without_password(settings: Settings<'_>) -> Vec<String> {
-    let is_open = |url: &str, password: &str| {
-        let Some((url, host)) = remote(settings, url) else { return false };
-        passwords_of(&url).iter().all(String::is_empty)
+    let is_open = |path: &str, password: &str| {
+        let is_remote = remote(settings, path).is_some_and(|host| !host.is_empty())
+            || (path == "redis.url" && !remote_sentinels(settings).is_empty());
+        let url = settings.text(path).and_then(|url| Url::parse(url).ok());
+        is_remote
+            && url.is_none_or(|url| passwords_of(&url).iter().all(String::is_empty))
             && settings.text(password).is_none_or(str::is_empty)
-            && !host.is_empty()
     };
     let open = OPEN_STORES.into_iter().filter(|(url, password, _)| is_open(url, password));
     open.map(|(url, password, name)| {
@@ -37,8 +39,11 @@ pub(super) fn without_password(settings: Settings<'_>) -> Vec<String> {
 /// Accounts choose the addresses of webhooks, so an exception for a store's network opens the store to them.
 pub(super) fn reached_by_accounts(settings: Settings<'_>) -> Vec<String> {
     let entries = settings.list("outbound.allow").unwrap_or_default();
-    let stores: Vec<(&str, String)> =
-        STORES.into_iter().filter_map(|path| Some((path, remote(settings, path)?.1))).collect();
+    let stores: Vec<(&str, String)> = STORES
+        .into_iter()
+        .filter_map(|path| Some((path, remote(settings, path)?)))
+        .chain(remote_sentinels(settings).into_iter().map(|host| ("redis.sentinels", host)))
+        .collect();
     let covered = entries.into_iter().filter_map(|entry| {
         let (path, _) = stores.iter().find(|(_, host)| covers(entry, host))?;
         Some(format!(
@@ -49,12 +54,25 @@ pub(super) fn reached_by_accounts(settings: Settings<'_>) -> Vec<String> {
     covered.collect()
 }
 
-/// Returns the URL and the host of a store on another machine.
-fn remote(settings: Settings<'_>, path: &str) -> Option<(Url, String)> {
-    let url = Url::parse(settings.text(path)?).ok()?;
+/// Returns the host of a store on another machine.
+fn remote(settings: Settings<'_>, path: &str) -> Option<String> {
+    remote_host(settings.text(path)?)
+}
+
+/// Returns the hosts of Sentinels on other machines. Those name the Redis servers, which are close to them.
+fn remote_sentinels(settings: Settings<'_>) -> Vec<String> {
+    let sentinels = settings.list("redis.sentinels").unwrap_or_default();
+    let url = |sentinel: &str| {
+        if sentinel.contains("://") { sentinel.to_owned() } else { format!("redis://{sentinel}") }
+    };
+    sentinels.into_iter().filter_map(|sentinel| remote_host(&url(sentinel))).collect()
+}
+
+fn remote_host(url: &str) -> Option<String> {
+    let url = Url::parse(url).ok()?;
     let host = url.host_str()?.trim_matches(['[', ']']).trim_end_matches('.').to_ascii_lowercase();
     let is_local = host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
-    (!is_local).then_some((url, host))
+    (!is_local).then_some(host)
 }
 
 /// Of a store with a name the address is not known here, so an exception for a whole private network covers it.
@@ -99,6 +117,15 @@ mod tests {
         for local in ["redis://127.0.0.1:6379", "redis://localhost", "redis://[::1]:6379"] {
             assert_eq!(redis(local, ""), 0, "{local}");
         }
+        let behind_sentinels = |sentinel: &str, password: &str| {
+            let table = table(&format!(
+                "[redis]\nurl = 'redis://127.0.0.1'\nsentinels = ['{sentinel}']\npassword = '{password}'"
+            ));
+            without_password(Settings(&table)).len()
+        };
+        assert_eq!(behind_sentinels("sentinel:26379", ""), 1);
+        assert_eq!(behind_sentinels("sentinel:26379", "k8XzPq4LmN"), 0);
+        assert_eq!(behind_sentinels("127.0.0.1:26379", ""), 0);
         let warehouse = table("[warehouse]\nurl = 'http://clickhouse:8123'\npassword = ''");
         let found = without_password(Settings(&warehouse));
         assert!(found.len() == 1 && found[0].contains("`warehouse.password`"), "{found:?}");
