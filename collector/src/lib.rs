@@ -21,7 +21,7 @@ use std::time::Duration;
 use cache::Bus;
 use contract::Signal;
 use service::config::ExposeSecret;
-use service::{Clock, Lifecycle, Listeners, Readiness, Rng, Rounds, Shutdown, schema};
+use service::{Clock, Lifecycle, Listeners, Readiness, Rng, Rounds, Shutdown, clock_sync, schema};
 use store::read_pool::ReadPool;
 use web::EdgeTrust;
 
@@ -47,7 +47,7 @@ pub async fn run(config: Config, listeners: Listeners, shutdown: Shutdown) -> an
     service::metrics::declare(&[metrics::ALL, store::metrics::ALL, cache::metrics::ALL]);
     config.collector.check()?;
     let trust = EdgeTrust::new(config.secrets.edge_token.expose_secret())?;
-    let (clock, rng) = (Clock::system(), Rng::system());
+    let (clock, rng) = (Clock::remote(), Rng::system());
     let readiness = Readiness::new(&shutdown);
     let db = store::connect(&config.store)?;
     let Config { redis, secrets, collector, segments, .. } = &config;
@@ -63,6 +63,10 @@ pub async fn run(config: Config, listeners: Listeners, shutdown: Shutdown) -> an
     };
     let mut lifecycle = Lifecycle::new(shutdown.clone());
     let (drain, stop) = (listeners.drain, lifecycle.stop());
+    let (pool, rounds) = (db.clone(), Rounds::new(&readiness, "clock", clock_sync::INTERVAL));
+    let read = async move || store::current_time(&pool).await;
+    let synced = clock_sync::follow_from_start(clock.clone(), rounds, stop.clone(), read).await;
+    lifecycle.spawn("clock", synced);
     let base = (clock.clone(), rng.clone(), stop.clone());
     let rules = collector.visit_rules();
     // Shared, so that while Postgres is unavailable only one caller waits for it.

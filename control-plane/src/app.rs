@@ -131,7 +131,7 @@ impl FromRef<App> for EdgeTrust {
 impl App {
     /// Builds the state from its settings. Connects to nothing yet: the service starts even if its stores are unavailable.
     pub fn new(config: &Config) -> anyhow::Result<Self> {
-        Self::with_clock(config, Clock::system())
+        Self::with_clock(config, Clock::remote())
     }
 
     /// As [`App::new`], with a clock that tests can move.

@@ -31,7 +31,7 @@ mod uploads;
 
 use anyhow::Context;
 use axum::Router;
-use service::{Lifecycle, Listeners, Readiness, Rounds, Shutdown, master_keys, schema};
+use service::{Lifecycle, Listeners, Readiness, Rounds, Shutdown, clock_sync, master_keys, schema};
 use store::resealing::report_unreadable;
 
 pub use app::App;
@@ -50,6 +50,10 @@ pub async fn run(config: Config, listeners: Listeners, shutdown: Shutdown) -> an
     let find = async move || warehouse.find_schema_mismatch().await;
     lifecycle.spawn("warehouse schema", schema::check_at_start(check, shutdown.clone(), find).await?);
     let (drain, stop) = (listeners.drain, lifecycle.stop());
+    let (db, rounds) = (app.db.clone(), Rounds::new(&readiness, "clock", clock_sync::INTERVAL));
+    let read = async move || store::current_time(&db).await;
+    let synced = clock_sync::follow_from_start(app.clock.clone(), rounds, stop.clone(), read).await;
+    lifecycle.spawn("clock", synced);
     let api = service::http::serve(listeners.main, router(&app), shutdown.clone(), drain);
     lifecycle.spawn_server("api", drain, api);
     // Requests don't wait for runs when the socket is closed: the next process can't start before they end.

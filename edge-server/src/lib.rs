@@ -25,7 +25,7 @@ mod unread_body;
 mod uploads;
 
 use anyhow::Context;
-use service::{Lifecycle, Listeners, Readiness, Rounds, Shutdown, schema};
+use service::{Lifecycle, Listeners, Readiness, Rounds, Shutdown, clock_sync, schema};
 
 pub use config::{Config, DEFAULTS};
 use state::EdgeState;
@@ -51,6 +51,10 @@ pub async fn run(config: Config, listeners: Listeners, shutdown: Shutdown) -> an
     let find = async move || store::find_schema_mismatch(&db).await;
     lifecycle.spawn("schema", schema::check_at_start(check, shutdown.clone(), find).await?);
     let (drain, stop) = (listeners.drain, lifecycle.stop());
+    let (db, rounds) = (state.db.pool().clone(), Rounds::new(&readiness, "clock", clock_sync::INTERVAL));
+    let read = async move || store::current_time(&db).await;
+    let synced = clock_sync::follow_from_start(state.clock.clone(), rounds, stop.clone(), read).await;
+    lifecycle.spawn("clock", synced);
     lifecycle.spawn_server("listener", drain, {
         let (state, router) = (state.clone(), HostRouter::new(&state));
         let shutdown = shutdown.clone();

@@ -92,7 +92,7 @@ impl EdgeState {
         let lookups = ReadPool::connect(&config.store, config.cache.lookup_connections)?;
         config.blobs.check(config.http.edges)?;
         let blobs = blobs::Blobs::connect(&config.blobs)?;
-        let (clock, rng) = (Clock::system(), Rng::system());
+        let (clock, rng) = (Clock::remote(), Rng::system());
         let addresses = Addresses::new(&config.http.base_url, &config.http.sites_domain)?;
         let (cpu, compressor) = (CpuWork::new(), Compressor::new());
         let bus = cache::Bus::connect(&config.redis, &config.redis.prefix)?;

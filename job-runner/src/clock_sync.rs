@@ -1,7 +1,7 @@
 //! Keeps the job-runner's clock on Postgres' time. Leases, schedules and the ends of trials are compared with it, so several
 //! job-runners agree on them even if the clock of one machine is wrong or jumps.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use service::{Check, Rounds, Shutdown, every, ticks};
 use tokio::sync::watch;
@@ -30,10 +30,7 @@ pub(crate) async fn run(
 }
 
 async fn measure(state: &JobState, synced: &watch::Sender<bool>) -> Result<(), store::Error> {
-    let mut conn = store::acquire(&state.db).await?;
-    let started = Instant::now();
-    let shown = store::read_clock(&mut conn).await?;
-    state.clock.follow(shown + started.elapsed() / 2);
+    state.clock.follow(store::current_time(&state.db).await?);
     synced.send_replace(true);
     Ok(())
 }

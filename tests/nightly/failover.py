@@ -172,31 +172,40 @@ def full_disks(report, program, folder):
 
 
 def full_segments(report, segments, postgres, account, seen):
+    """`POST /api/collect` always answers 204, so what is kept and what is not is what the collector counts."""
     fault = "the collector's disk full"
     say(fault)
-    seen.forget("SegmentDiskLow")
+    seen.forget("SegmentDiskLow", "EventsDropped")
     account.start()
-    ready = f"http://{target(account.stack['services']['collector']['metrics_url'])}/readyz"
+    collector = target(account.stack["services"]["collector"]["metrics_url"])
+    accepted, dropped = (lambda: load.metric(collector, "collector_events_accepted_total")), lambda: load.metric(collector, "collector_events_dropped_total", "unwritable")
+    accepted_before, dropped_before = accepted(), dropped()
     with load.Load(account) as sent:
         time.sleep(BEFORE_SECONDS)
         began = time.monotonic()
         segments.fill()
-        wait.until(lambda: sent.failures["event"], "events are refused")
-        unready = wait.until(lambda: not clocks.answers(ready), "the collector says that it is not ready")
-        alert = seen.until_fired("SegmentDiskLow")
-        also = sorted(set(seen.seen) - {alert})
+        wait.until(lambda: dropped() > dropped_before, "events are dropped")
+        unready = wait.until(lambda: not clocks.answers(f"http://{collector}/readyz"), "the collector says that it is not ready")
+        seen.until_fired("SegmentDiskLow")
+        seen.until_fired("EventsDropped")
         segments.free()
         freed = time.monotonic()
-        wait.until(lambda: clocks.answers(ready), "the collector is ready again")
-        until_recovered(sent, freed)
-        seconds = sent.outage_seconds("event", began)
-        after = max(ended for _, ended, *_ in sent.failures["event"]) - freed
+        ready = wait.until(lambda: clocks.answers(f"http://{collector}/readyz"), "the collector is ready again")
         time.sleep(AFTER_SECONDS)
-    found = load.problems(sent, postgres.query, account.stack)
-    seen.until_resolved(alert)
-    report.check(fault, not sent.failures["page"] and not sent.failures["submission"], f"other requests failed: {sent.failures['page'][:1]} {sent.failures['submission'][:1]}")
-    notes = f"{len(sent.failures['event'])} events refused with {dict(sent.statuses('event'))}; not ready after {unready:.1f} s; accepted again {max(0, after):.1f} s after space was freed; also fired: {', '.join(also) or 'none'}"
-    report.add(fault, sent, f"{seconds:.1f} s of refused events", alert, notes, found)
+    lost = int(dropped() - dropped_before)
+    kept = accepted() - accepted_before
+    found = load.problems(sent, postgres.query, account.stack, events=False)
+    with contextlib.suppress(wait.TooLate):
+        wait.until(lambda: sum(load.events(account.stack, account.site).values()) == kept, "all events are counted")
+    stored = load.events(account.stack, account.site)
+    report.check(fault, sum(stored.values()) == kept and max(stored.values()) == 1, f"{kept} events were written, and {sum(stored.values())} are stored")
+    report.check(fault, kept + lost == len(sent.acknowledged["event"]), f"{len(sent.acknowledged['event'])} events got 204, but {kept} were written and {lost} counted as dropped")
+    for kind in ("page", "submission", "write"):
+        report.check(fault, not sent.failures[kind], f"{len(sent.failures[kind])} of kind {kind} failed: {sent.failures[kind][:2]}")
+    seen.until_resolved("SegmentDiskLow", "EventsDropped")
+    notes = f"{lost} events counted as dropped, {len(stored)} written and stored; `/readyz` 503 after {unready:.1f} s, ready {ready:.1f} s after space was freed"
+    sent.acknowledged["event"] = set(stored)
+    report.add(fault, sent, f"{freed - began:.1f} s without events", "SegmentDiskLow, EventsDropped", notes, found)
 
 
 def full_postgres(report, data, postgres, account, seen):
@@ -234,11 +243,9 @@ def keeps_running(postgres):
 
 def wrong_clocks(report, program, folder):
     """Services whose clocks differ and jump."""
-    receiver = load.Receiver()
-    with fixture.system(program=program, options=["--only-stores"]) as stack:
-        stack["settings"] = load.SETTINGS
+    with clocks.only_stores(program, folder, *load.SETTINGS) as stack:
         with clocks.Services(stack, folder) as services:
-            account = load.Account(stack, receiver)
+            account = load.Account(stack, load.Receiver())
             apart = lambda: [services.set(name, offset) for name, offset in zip(clocks.SERVICES, ("+5m", "-5m", "+3m", "-3m"))]
             jump = lambda offset: [services.set(name, offset) for name in clocks.SERVICES]
             wrong_clock(report, services, account, "clocks ten minutes apart", apart)

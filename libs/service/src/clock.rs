@@ -1,8 +1,8 @@
 //! The only source of the current time. Tests of time-dependent rules (claim windows, retries, retention) move this clock
 //! instead of waiting.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use chrono::{DateTime, SubsecRound, TimeDelta, Utc};
@@ -17,15 +17,23 @@ enum Source {
     System,
     /// Microseconds since the epoch.
     Manual(Arc<AtomicI64>),
-    /// The last measurement, once there is one.
-    Remote(Arc<Mutex<Option<Measurement>>>),
+    Remote(Arc<RemoteTime>),
 }
 
-/// The time that another machine's clock showed.
-#[derive(Clone, Copy, Debug)]
-struct Measurement {
-    shown: DateTime<Utc>,
-    at: Instant,
+/// The time by another machine's clock. It is read for each request, so it takes no lock.
+#[derive(Debug)]
+struct RemoteTime {
+    began: Instant,
+    /// What the clock showed at `began`, in microseconds since the epoch; [`NOT_REPORTED`] before the first report.
+    at_begin: AtomicI64,
+}
+
+const NOT_REPORTED: i64 = i64::MIN;
+
+impl RemoteTime {
+    fn elapsed_micros(&self) -> i64 {
+        i64::try_from(self.began.elapsed().as_micros()).unwrap_or(i64::MAX)
+    }
 }
 
 impl Clock {
@@ -45,14 +53,15 @@ impl Clock {
     /// monotonic clock, so setting the machine's time has no effect. Until the first report it shows the machine's time.
     #[must_use]
     pub fn remote() -> Self {
-        Self(Source::Remote(Arc::default()))
+        let at_begin = AtomicI64::new(NOT_REPORTED);
+        Self(Source::Remote(Arc::new(RemoteTime { began: Instant::now(), at_begin })))
     }
 
     /// Reports that the remote clock shows `shown` now. Has no effect on other clocks.
     pub fn follow(&self, shown: DateTime<Utc>) {
-        if let Source::Remote(measured) = &self.0 {
-            let measurement = Measurement { shown, at: Instant::now() };
-            *measured.lock().unwrap_or_else(PoisonError::into_inner) = Some(measurement);
+        if let Source::Remote(remote) = &self.0 {
+            let at_begin = shown.timestamp_micros().saturating_sub(remote.elapsed_micros());
+            remote.at_begin.store(at_begin, Ordering::SeqCst);
         }
     }
 
@@ -63,10 +72,14 @@ impl Clock {
     pub fn now(&self) -> DateTime<Utc> {
         match &self.0 {
             Source::System => Utc::now().trunc_subsecs(3),
-            Source::Remote(measured) => {
-                let measured = *measured.lock().unwrap_or_else(PoisonError::into_inner);
-                let now = measured.map_or_else(Utc::now, |last| last.shown + last.at.elapsed());
-                now.trunc_subsecs(3)
+            Source::Remote(remote) => {
+                let micros = match remote.at_begin.load(Ordering::Relaxed) {
+                    NOT_REPORTED => None,
+                    at_begin => {
+                        DateTime::from_timestamp_micros(at_begin.saturating_add(remote.elapsed_micros()))
+                    }
+                };
+                micros.unwrap_or_else(Utc::now).trunc_subsecs(3)
             }
             Source::Manual(micros) => {
                 DateTime::from_timestamp_micros(micros.load(Ordering::SeqCst)).unwrap_or_default()

@@ -1,5 +1,6 @@
 //! Periodic work: intervals that don't bunch late ticks, and a loop that runs until shutdown.
 
+pub mod clock_sync;
 pub mod master_keys;
 pub mod schema;
 

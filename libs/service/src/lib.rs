@@ -27,7 +27,7 @@ pub mod tls;
 
 pub use admission::Admission;
 pub use clock::Clock;
-pub use every::{every, master_keys, schema, ticks, ticks_after};
+pub use every::{clock_sync, every, master_keys, schema, ticks, ticks_after};
 pub use lifecycle::{ExitReason, Lifecycle};
 pub use main_program::{Started, run_main};
 pub use random::Rng;

@@ -43,8 +43,9 @@ pub use db::{
     CancelSafeConn, Config, Conn, Db, ExportDb, Migration, MigrationLock, MigrationState, PooledConn,
     SCHEMA_RELEASE, SchemaMismatch, SchemaRelease, ServerStatus, Tx, TxOn, acquire, acquire_cancel_safe,
     acquire_detached, begin, begin_snapshot, begin_with_timeout, commit, connect, connect_generic_plans,
-    connect_with_lock_timeout, execute_raw, find_schema_mismatch, list_migrations, list_schema_releases,
-    migrate, ping, read_clock, read_server_status, rollback, try_connect, try_lock_migrations,
+    connect_with_lock_timeout, current_time, execute_raw, find_schema_mismatch, list_migrations,
+    list_schema_releases, migrate, ping, read_clock, read_server_status, rollback, try_connect,
+    try_lock_migrations,
 };
 pub use error::Error;
 pub use hosting::{

@@ -1,5 +1,7 @@
 """Services with clocks of their own, by libfaketime. Only they see other times: the stores and this machine do not."""
 
+import contextlib
+import json
 import os
 import pathlib
 import re
@@ -12,6 +14,22 @@ import fixture
 from . import packages, wait
 
 SERVICES = ("edge-server", "control-plane", "collector", "job-runner")
+
+
+@contextlib.contextmanager
+def only_stores(program, folder, *settings):
+    """A system without its services. Yields what `fixture.system` yields."""
+    data = pathlib.Path(folder) / "stack"
+    command = [program, "up", "--detached", "--only-stores", "--port", "0", "--dir", data]
+    with open(pathlib.Path(folder) / "stack.log", "w") as log:
+        process = subprocess.Popen([*command, *[part for one in settings for part in ("--set", one)]], stdout=log, stderr=log)
+    try:
+        file = data / "stack.json"
+        wait.until(file.exists, "the stores run")
+        yield json.loads(file.read_text()) | {"runner": [program], "program": program, "settings": settings}
+    finally:
+        process.terminate()
+        process.wait()
 
 
 class Services:
@@ -45,9 +63,8 @@ class Services:
     def start(self, name):
         environment = {"LD_PRELOAD": str(self.library), "FAKETIME_TIMESTAMP_FILE": str(self.folder / name), "FAKETIME_NO_CACHE": "1",
                        "FAKETIME_DONT_FAKE_MONOTONIC": "1", "DONT_FAKE_MONOTONIC": "1"}
-        program = self.stack["program"] or fixture.ROOT / "target" / ("debug" if fixture.PROFILE == "dev" else fixture.PROFILE) / "local"
         with open(self.folder / f"{name}.log", "a") as log:
-            self.processes[name] = subprocess.Popen([program, "service", name, "--dir", pathlib.Path(self.stack["log_dir"]).parent, *self.options()],
+            self.processes[name] = subprocess.Popen([self.stack["program"], "service", name, "--dir", pathlib.Path(self.stack["log_dir"]).parent, *self.options()],
                                                     stdout=log, stderr=log, env=os.environ | environment)
 
     def options(self):
@@ -58,11 +75,6 @@ class Services:
 
     def until_ready(self, name):
         wait.until(lambda: answers(f"{self.ops(name)}/readyz"), f"{name} is ready")
-
-    def time(self, name):
-        """What a service takes for the time, by the `Date` of an answer."""
-        with urllib.request.urlopen(f"{self.stack['base_url']}/healthz") as answer:
-            return answer.headers["date"]
 
     def panics(self):
         """The lines of the logs that name a panic, and the services that ended."""

@@ -12,6 +12,7 @@ import re
 import subprocess
 import threading
 import time
+import urllib.request
 
 import fixture
 
@@ -201,7 +202,7 @@ def invalidation_is_quick(load):
         return any(number <= newest and sent > time.monotonic() - 2 for (kind, number), sent in load.sent_at.items() if kind == "write")
 
 
-def problems(load, query, stack, duplicates=True):
+def problems(load, query, stack, events=True):
     """What was acknowledged and is not there, or is there twice. `query` runs SQL on Postgres."""
     found, account = [], load.account
     stored = dict(line.split("|") for line in query(f"select id::text, payload->>'number' from submissions where form_id::text = '{account.form}'").splitlines())
@@ -209,7 +210,7 @@ def problems(load, query, stack, duplicates=True):
     twice = [number for number, times in collections.Counter(stored.values()).items() if times > 1]
     if lost:
         found.append(f"{len(lost)} acknowledged submissions are not stored: {lost[:5]}")
-    if twice and duplicates:
+    if twice:
         found.append(f"{len(twice)} submissions are stored twice: {twice[:5]}")
     with contextlib.suppress(wait.TooLate):
         wait.until(lambda: load.acknowledged["submission"] <= set(account.receiver.received), "all deliveries arrive")
@@ -220,9 +221,14 @@ def problems(load, query, stack, duplicates=True):
         title = int(query(f"select title from pages where id::text = '{account.page}'") or -1)
         if title < max(load.acknowledged["write"]):
             found.append(f"the page has title {title}, but {max(load.acknowledged['write'])} was acknowledged")
+    return found + (problems_of_events(load, stack) if events else [])
+
+
+def problems_of_events(load, stack):
+    found, site = [], load.account.site
     with contextlib.suppress(wait.TooLate):
-        wait.until(lambda: load.acknowledged["event"] <= set(events(stack, account.site)), "all events are counted")
-    counted = events(stack, account.site)
+        wait.until(lambda: load.acknowledged["event"] <= set(events(stack, site)), "all events are counted")
+    counted = events(stack, site)
     missing, repeated = load.acknowledged["event"] - set(counted), [number for number, times in counted.items() if times > 1]
     if missing:
         found.append(f"{len(missing)} accepted events are not counted: {sorted(missing)[:5]}")
@@ -235,6 +241,13 @@ def events(stack, site):
     """The numbers of the stored events of a site."""
     query = f"select toUInt64(substring(path, 2)) from webruntime.events where site_id = '{site['id']}' format TabSeparated"
     return collections.Counter(int(line) for line in clickhouse(stack, query).splitlines())
+
+
+def metric(address, name, label=""):
+    """The sum of a metric's series with a label of that value, as a service shows it."""
+    with urllib.request.urlopen(f"http://{address}/metrics") as answer:
+        lines = re.findall(rf"^{name}(\{{.*\}})? (\S+)$", answer.read().decode(), re.MULTILINE)
+    return sum(float(value) for labels, value in lines if label in labels)
 
 
 def clickhouse(stack, query):

@@ -13,7 +13,7 @@ const MIN_VERSION: i32 = 14;
 const TESTED_VERSION: i32 = 18;
 /// Fewer free connections than one edge or control plane opens.
 const MIN_FREE_CONNECTIONS: i64 = 30;
-/// Services follow Postgres' clock where it matters; signatures of S3 requests and sessions use their own.
+/// Services follow Postgres' clock; signatures of S3 requests and checks of certificates use the machine's.
 const MAX_SKEW: TimeDelta = TimeDelta::seconds(2);
 const BROKEN_SKEW: TimeDelta = TimeDelta::seconds(60);
 

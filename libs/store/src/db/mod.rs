@@ -17,7 +17,7 @@ mod transaction;
 
 pub use admin::{execute_raw, migrate, ping};
 pub use cancel_safe::{CancelSafeConn, acquire_cancel_safe};
-pub use clock::read_clock;
+pub use clock::{current_time, read_clock};
 pub use config::Config;
 pub use conn::{Conn, PooledConn, acquire, acquire_detached};
 pub use migrations::{Migration, MigrationLock, MigrationState, list_migrations, try_lock_migrations};
