@@ -53,7 +53,7 @@ def prove(ask, faults):
     """Breaks all of these at once, waits until their alerts fire, and mends them. Before, none of these alerts fires."""
     alerts = [labels for fault in faults for labels in fault.alerts]
     for labels in alerts:
-        until(f"{labels} to be silent before the fault", lambda: not ask.firing(**labels))
+        until(f"{labels} to be silent before the fault", lambda: not ask.active(**labels))
     began = time.monotonic()
     with contextlib.ExitStack() as broken:
         for fault in faults:
@@ -71,4 +71,4 @@ def until_mended(ask, faults):
     """Waits until the alerts of these faults are silent again."""
     for fault in faults:
         for labels in fault.alerts:
-            until(f"{labels} to be silent after the fault", lambda: not ask.firing(**labels))
+            until(f"{labels} to be silent after the fault", lambda: not ask.active(**labels))

@@ -26,8 +26,11 @@ class Prometheus:
 
     def firing(self, **labels):
         """Whether an alert with these labels fires now."""
-        matchers = "".join(f',{name}="{value}"' for name, value in labels.items())
-        return bool(self(f'ALERTS{{alertstate="firing"{matchers}}}'))
+        return self.active(alertstate="firing", **labels)
+
+    def active(self, **labels):
+        """Whether an alert with these labels fires now, or is about to."""
+        return bool(self("ALERTS{" + ",".join(f'{name}="{value}"' for name, value in labels.items()) + "}"))
 
     def ever_firing(self):
         """The names of all alerts that fired."""
