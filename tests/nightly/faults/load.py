@@ -14,12 +14,14 @@ import threading
 import time
 import urllib.request
 
+import automations
 import fixture
 
 from . import wait
 
 PER_SECOND = 10
 TIMEOUT_SECONDS = 30
+MAX_RUN_SECONDS = 60
 BROWSER = "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
 JSON_TYPE = {"content-type": "application/json"}
 # The load comes from one address.
@@ -80,9 +82,20 @@ class Account:
         wait.until(lambda: plan() == "scale", "the services know the plan")
         post = lambda path, body: fixture.call("POST", f"{base}/api/{path}", self.key, body)
         self.post, self.receiver = post, receiver
-        self.page = post("pages", {"slug": "index", "title": "0", "html": html(0)})["id"]
+        self.page = post("pages", {"slug": "index", "title": "0", "html": html(0), "entryTemplate": "<li>{{label}}</li>"})["id"]
         post("pages", {"slug": "warm", "title": "Warm", "html": "<h1>Never changed</h1>"})
         self.host = f"{fixture.site_host(stack, self.key)}:{stack['http_port']}"
+
+        steps = automations.steps(self.page)
+        self.trigger = post("automations", {"name": "Faults", "slug": "faults", "trigger": {"type": "http"}, "steps": steps})["triggerUrl"]
+
+    def run_automation(self, query):
+        """Triggers an automation, and returns how long it took until the run succeeded."""
+        done = lambda: int(query("select count(*) from automation_runs where status = 'success'") or 0)
+        before = done()
+        body = json.dumps({"score": 9, "email": "ana@example.com", "message": "x"}).encode()
+        urllib.request.urlopen(urllib.request.Request(self.trigger, body, JSON_TYPE)).read()
+        return wait.until(lambda: done() > before, "a run of an automation succeeds", MAX_RUN_SECONDS)
 
     def start(self):
         """Begins anew for the next fault: numbers start at zero."""
