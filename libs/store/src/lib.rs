@@ -6,6 +6,7 @@
 mod account;
 mod analytics;
 pub mod automations;
+pub mod backups;
 pub mod blobs;
 mod content;
 mod db;

@@ -135,7 +135,8 @@ pub async fn delete_account(conn: &mut Conn, account_id: Uuid, now: DateTime<Utc
     Ok(())
 }
 
-/// Schedules the deletion of a site's events, or without a site of all the account's events, from `now` on.
+/// Schedules the deletion of a site's events, or without a site of all the account's events, from `now` on. Also records the
+/// deletion of the site or account for restores ([`crate::backups::deletions`]).
 pub async fn insert_event_purge(
     conn: &mut Conn,
     account_id: Uuid,
@@ -143,7 +144,10 @@ pub async fn insert_event_purge(
     now: DateTime<Utc>,
 ) -> Result<(), Error> {
     query!(
-        "insert into event_purges (account_id, site_id, due_at, created_at) values ($1, $2, $3, $3)",
+        "with recorded as (
+             insert into deletions (account_id, site_id, deleted_at) values ($1, $2, $3)
+         )
+         insert into event_purges (account_id, site_id, due_at, created_at) values ($1, $2, $3, $3)",
         account_id,
         site_id,
         now,
