@@ -3,10 +3,12 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use anyhow::Context as _;
 use chrono::TimeDelta;
+use domain::encryption::MasterKey;
 use domain::visits::Rules;
 use serde::Deserialize;
-use service::config::{Defaults, RenamedKeys, Secret};
+use service::config::{Defaults, ExposeSecret as _, RenamedKeys, Secret};
 
 /// The commented defaults.
 pub const DEFAULTS: Defaults = Defaults { toml: include_str!("../config.toml"), renamed_keys: RENAMED_KEYS };
@@ -37,6 +39,8 @@ pub struct Config {
     pub redis: cache::Config,
     /// Values that are never shown.
     pub secrets: Secrets,
+    /// Copies of the salts.
+    pub salts: Salts,
     /// Acceptance of events.
     pub collector: Collector,
     /// Leases of the accounts' monthly events.
@@ -51,6 +55,24 @@ pub struct Config {
 pub struct Secrets {
     /// Authenticates an edge.
     pub edge_token: Secret,
+}
+
+/// Section `[salts]`.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Salts {
+    /// Seals the copies of salts; empty for no copies.
+    pub master_key: Secret,
+}
+
+impl Salts {
+    /// Parses the setting; `None` if it is empty.
+    pub(crate) fn master_key(&self) -> anyhow::Result<Option<MasterKey>> {
+        match self.master_key.expose_secret() {
+            "" => Ok(None),
+            text => Ok(Some(MasterKey::parse(text).context("salts.master_key")?)),
+        }
+    }
 }
 
 /// Section `[collector]`.

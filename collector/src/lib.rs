@@ -18,14 +18,14 @@ mod tracker;
 use std::sync::Arc;
 use std::time::Duration;
 
-use cache::Bus;
+use cache::{Bus, ExpiringValues};
 use contract::Signal;
 use service::config::ExposeSecret;
 use service::{Clock, Lifecycle, Listeners, Readiness, Rng, Rounds, Shutdown, clock_sync, schema};
 use store::read_pool::ReadPool;
 use web::EdgeTrust;
 
-pub use config::{Collector, Config, DEFAULTS, Quota, Secrets, Segments};
+pub use config::{Collector, Config, DEFAULTS, Quota, Salts as SaltSettings, Secrets, Segments};
 use dropped_events::DroppedEvents;
 use intake::{EventTimes, IntakeState};
 use pipeline::Pipeline;
@@ -33,7 +33,7 @@ use running_events::RunningEvents;
 use segments::{Limits, Stores};
 use steps::{
     CheckQuota, DeriveVisitorId, DropBots, FindSite, Locate, OrderEvents, ParseUserAgent, RateLimit, Salts,
-    Write,
+    SealedCopies, Write,
 };
 
 /// Time for components to stop once the running requests have ended: the last inserts take up to 5 s.
@@ -84,7 +84,9 @@ pub async fn run(config: Config, listeners: Listeners, shutdown: Shutdown) -> an
     let find_site = FindSite::new(lookups.clone(), collector.site_max_age);
     let (check_quota, quota_leases) =
         CheckQuota::new(db.clone(), lookups.clone(), clock.clone(), config.quota.clone());
-    let salts = Salts::new(lookups, clock.clone(), rng.clone(), readiness.register("salts"));
+    let copies =
+        SealedCopies::new(ExpiringValues::connect(redis, &redis.prefix)?, config.salts.master_key()?);
+    let salts = Salts::new(lookups, copies, clock.clone(), rng.clone(), readiness.register("salts"));
     let derive_visitor_id = DeriveVisitorId::new(salts);
     let dropped_events = DroppedEvents::new(db, clock.clone());
     let running = RunningEvents::new();
@@ -109,7 +111,7 @@ pub async fn run(config: Config, listeners: Listeners, shutdown: Shutdown) -> an
         },
     };
 
-    lifecycle.spawn("salts", derive_visitor_id.rotate_salts(stop.clone()));
+    lifecycle.spawn("salts", derive_visitor_id.maintain_salts(stop.clone()));
     lifecycle.spawn("rate limit", rate_limit.share_counts(clock, stop.clone()));
     let flushes = Rounds::new(&readiness, "dropped events", collector.drop_flush_interval);
     lifecycle

@@ -70,6 +70,18 @@ pub(crate) static INSERTS_FAILED: Counter =
 pub(crate) static RECORDS_SKIPPED: Counter =
     Counter::new("collector_records_skipped_total", "Damaged records of segments.", &[]);
 
+pub(crate) static SALTS_RESTORED: Counter = Counter::new(
+    "collector_salts_restored_total",
+    "Salts of visitor ids that Postgres had lost and that were inserted again from a copy.",
+    &[],
+);
+
+pub(crate) static SALTS_LOST: Counter = Counter::new(
+    "collector_salts_lost_total",
+    "Salts of visitor ids that Postgres had lost and of which there was no copy, so that a new one replaces each.",
+    &[],
+);
+
 /// All instruments of this service.
 pub(crate) static ALL: &[&dyn Instrument] = &[
     &EVENTS_ACCEPTED,
@@ -88,4 +100,6 @@ pub(crate) static ALL: &[&dyn Instrument] = &[
     &SEGMENTS_REFUSED,
     &INSERTS_FAILED,
     &RECORDS_SKIPPED,
+    &SALTS_RESTORED,
+    &SALTS_LOST,
 ];

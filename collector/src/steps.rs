@@ -15,7 +15,7 @@ mod write;
 
 pub(crate) use check_quota::CheckQuota;
 pub(crate) use classify_source::classify_source;
-pub(crate) use derive_visitor_id::{DeriveVisitorId, Salts};
+pub(crate) use derive_visitor_id::{DeriveVisitorId, Salts, SealedCopies};
 pub(crate) use detect_loop::detect_loop;
 pub(crate) use drop_bots::DropBots;
 pub(crate) use find_site::FindSite;

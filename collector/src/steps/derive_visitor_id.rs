@@ -16,7 +16,7 @@ use store::sites::SiteOwner;
 
 use super::find_site::Site;
 use crate::incoming_event::IncomingEvent;
-pub(crate) use salts::Salts;
+pub(crate) use salts::{Salts, SealedCopies};
 
 /// How long after midnight a visit of the day before may continue: the maximum of `collector.visit_idle_timeout`.
 const SOON_AFTER_MIDNIGHT: TimeDelta = TimeDelta::minutes(30);
@@ -82,9 +82,9 @@ impl DeriveVisitorId {
         }
     }
 
-    /// Rotates the salts until shutdown.
-    pub(crate) async fn rotate_salts(self, shutdown: Shutdown) -> anyhow::Result<()> {
-        self.0.rotate_until(shutdown).await
+    /// Rotates, restores and copies the salts until shutdown.
+    pub(crate) async fn maintain_salts(self, shutdown: Shutdown) -> anyhow::Result<()> {
+        self.0.maintain_until(shutdown).await
     }
 }
 

@@ -15,6 +15,8 @@ mod outage;
 #[cfg(test)]
 mod quota;
 #[cfg(test)]
+mod salts;
+#[cfg(test)]
 mod schema;
 #[cfg(test)]
 mod sites;

@@ -50,6 +50,12 @@ impl Account {
         Ok(())
     }
 
+    /// Returns the words before a command that run it as this user, for programs that start it themselves.
+    pub(crate) fn command_prefix(self) -> Vec<String> {
+        let (user, group) = (format!("--reuid={}", self.uid), format!("--regid={}", self.gid));
+        vec!["setpriv".to_owned(), user, group, "--clear-groups".to_owned()]
+    }
+
     /// Makes a command run as this user, without this process's groups.
     pub(crate) fn run(self, command: &mut Command) {
         command.uid(self.uid).gid(self.gid).current_dir("/");

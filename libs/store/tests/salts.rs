@@ -1,4 +1,4 @@
-//! Concurrent collectors agree on salts, and salts are destroyed on time. Counts of dropped events add up and expire.
+//! Concurrent collectors agree on salts, salts are destroyed on time, and a lost one is told from a new one. Counts of dropped events add up and expire.
 
 #![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
 
@@ -9,8 +9,8 @@ use sandbox::test::TestDatabase;
 use store::dropped_events::{
     DroppedEvents, add_dropped_events, delete_dropped_events_before, list_dropped_events,
 };
-use store::retention_salts::{NewSalt, delete_ended_salts, get_site_salt};
-use store::salts::{delete_salts_before, get_salt};
+use store::retention_salts::{Period, delete_ended_salts, find_site_salt, insert_site_salt};
+use store::salts::{Insertion, delete_salts_before, find_salt, insert_salt};
 use uuid::Uuid;
 
 fn day(number: u32) -> NaiveDate {
@@ -32,58 +32,100 @@ async fn with_site() -> (TestDatabase, Uuid, Uuid) {
 }
 
 #[tokio::test]
-async fn concurrent_collectors_get_the_same_salt() {
+async fn of_concurrent_collectors_one_inserts_its_salt_and_all_get_it() {
     let database = sandbox::test::database().await;
     let mut asking = tokio::task::JoinSet::new();
     for number in 0..16_u8 {
         let db = database.db.clone();
         asking.spawn(async move {
             let mut conn = store::acquire(&db).await.unwrap();
-            get_salt(&mut conn, day(1), &[number; 32]).await.unwrap()
+            insert_salt(&mut conn, day(1), &[number; 32]).await.unwrap()
         });
     }
-    let salts: HashSet<_> = asking.join_all().await.into_iter().collect();
-    assert_eq!(salts.len(), 1);
+    let stored = asking.join_all().await;
+    assert_eq!(stored.iter().map(|stored| stored.salt).collect::<HashSet<_>>().len(), 1);
+    let inserted = stored.iter().filter(|stored| stored.insertion != Insertion::None);
+    assert_eq!(inserted.map(|stored| stored.insertion).collect::<Vec<_>>(), [Insertion::First]);
 }
 
 #[tokio::test]
-async fn a_destroyed_salt_never_comes_back() {
+async fn a_destroyed_salt_never_comes_back_and_is_not_lost() {
     let database = sandbox::test::database().await;
     let mut conn = store::acquire(&database.db).await.unwrap();
     for number in 1..=3 {
-        get_salt(&mut conn, day(number), &[1; 32]).await.unwrap();
+        insert_salt(&mut conn, day(number), &[1; 32]).await.unwrap();
     }
     delete_salts_before(&mut conn, day(3)).await.unwrap();
-    assert_eq!(get_salt(&mut conn, day(2), &[2; 32]).await.unwrap(), [2; 32]);
-    assert_eq!(get_salt(&mut conn, day(3), &[2; 32]).await.unwrap(), [1; 32]);
+    assert_eq!(find_salt(&mut conn, day(2)).await.unwrap(), None);
+    let late = insert_salt(&mut conn, day(2), &[2; 32]).await.unwrap();
+    assert_eq!((late.salt, late.insertion), ([2; 32], Insertion::First));
+    let stored = insert_salt(&mut conn, day(3), &[2; 32]).await.unwrap();
+    assert_eq!((stored.salt, stored.insertion), ([1; 32], Insertion::None));
+}
+
+#[tokio::test]
+async fn a_salt_that_a_crash_took_is_known_to_be_lost() {
+    let (database, _, site_id) = with_site().await;
+    let mut conn = store::acquire(&database.db).await.unwrap();
+    let period = Period { site_id, epoch: day(1), ends_at: DateTime::UNIX_EPOCH + TimeDelta::days(9) };
+    insert_salt(&mut conn, day(1), &[1; 32]).await.unwrap();
+    insert_site_salt(&mut conn, &period, &[1; 32]).await.unwrap().unwrap();
+    // What Postgres does after a crash, because the tables are unlogged.
+    store::execute_raw(&database.db, "truncate salts, retention_salts").await.unwrap();
+    assert_eq!(find_salt(&mut conn, day(1)).await.unwrap(), None);
+    assert_eq!(find_site_salt(&mut conn, &period).await.unwrap(), None);
+    let day_salt = insert_salt(&mut conn, day(1), &[2; 32]).await.unwrap();
+    let site_salt = insert_site_salt(&mut conn, &period, &[2; 32]).await.unwrap().unwrap();
+    assert_eq!([day_salt.insertion, site_salt.insertion], [Insertion::AfterLoss; 2]);
+    let next_day = insert_salt(&mut conn, day(2), &[3; 32]).await.unwrap();
+    assert_eq!(next_day.insertion, Insertion::First, "midnight loses nothing");
+}
+
+#[tokio::test]
+async fn the_tables_of_salts_are_unlogged() {
+    let database = sandbox::test::database().await;
+    let mut conn = store::acquire(&database.db).await.unwrap();
+    let unlogged = sqlx::query_scalar::<_, String>(
+        "select relname::text from pg_class where relpersistence = 'u' and relkind = 'r' order by 1",
+    );
+    assert_eq!(unlogged.fetch_all(&mut *conn).await.unwrap(), ["retention_salts", "salts"]);
 }
 
 #[tokio::test]
 async fn a_sites_salt_is_shared_and_destroyed_by_the_next_one() {
-    let (database, _, site) = with_site().await;
+    let (database, _, site_id) = with_site().await;
     let mut conn = store::acquire(&database.db).await.unwrap();
     let noon = DateTime::from_timestamp(1_795_003_200, 0).unwrap();
-    let fresh = |number: u32, byte: u8| NewSalt {
-        epoch: day(number),
-        ends_at: noon + TimeDelta::days(number.into()),
-        salt: [byte; 32],
+    let mut get = async |site_id, number: u32, byte: u8| {
+        let period = Period { site_id, epoch: day(number), ends_at: noon + TimeDelta::days(number.into()) };
+        let stored = insert_site_salt(&mut conn, &period, &[byte; 32]).await.unwrap();
+        let found = find_site_salt(&mut conn, &period).await.unwrap();
+        assert_eq!(stored.map(|stored| stored.salt), found);
+        stored.map(|stored| (stored.salt[0], stored.insertion))
     };
-    assert_eq!(get_site_salt(&mut conn, site, &fresh(1, 1)).await.unwrap(), Some([1; 32]));
-    assert_eq!(get_site_salt(&mut conn, site, &fresh(1, 2)).await.unwrap(), Some([1; 32]));
-    assert_eq!(get_site_salt(&mut conn, site, &fresh(3, 3)).await.unwrap(), Some([3; 32]));
-    assert_eq!(
-        get_site_salt(&mut conn, site, &fresh(1, 4)).await.unwrap(),
-        Some([4; 32]),
-        "the old one is destroyed"
-    );
-    delete_ended_salts(&mut conn, noon + TimeDelta::days(1)).await.unwrap();
-    assert_eq!(get_site_salt(&mut conn, site, &fresh(1, 5)).await.unwrap(), Some([5; 32]));
-    assert_eq!(
-        get_site_salt(&mut conn, site, &fresh(3, 6)).await.unwrap(),
-        Some([3; 32]),
-        "its period has not ended"
-    );
-    assert_eq!(get_site_salt(&mut conn, Uuid::from_u128(8), &fresh(1, 1)).await.unwrap(), None);
+    assert_eq!(get(site_id, 1, 1).await, Some((1, Insertion::First)));
+    assert_eq!(get(site_id, 1, 2).await, Some((1, Insertion::None)));
+    assert_eq!(get(site_id, 3, 3).await, Some((3, Insertion::First)));
+    assert_eq!(get(site_id, 1, 4).await, Some((4, Insertion::First)), "the old one is destroyed");
+    assert_eq!(get(Uuid::from_u128(8), 1, 1).await, None);
+    let mut other = store::acquire(&database.db).await.unwrap();
+    delete_ended_salts(&mut other, noon + TimeDelta::days(1)).await.unwrap();
+    assert_eq!(get(site_id, 1, 5).await, Some((5, Insertion::First)));
+    assert_eq!(get(site_id, 3, 6).await, Some((3, Insertion::None)), "its period has not ended");
+}
+
+#[tokio::test]
+async fn a_changed_lifetime_changes_the_end_of_a_salt() {
+    let (database, _, site_id) = with_site().await;
+    let mut conn = store::acquire(&database.db).await.unwrap();
+    let [early, late] = [1, 30].map(|days| DateTime::UNIX_EPOCH + TimeDelta::days(days));
+    let period = Period { site_id, epoch: day(1), ends_at: late };
+    insert_site_salt(&mut conn, &period, &[1; 32]).await.unwrap();
+    let shorter = Period { ends_at: early, ..period };
+    assert_eq!(find_site_salt(&mut conn, &shorter).await.unwrap(), Some([1; 32]));
+    delete_ended_salts(&mut conn, early).await.unwrap();
+    let next = insert_site_salt(&mut conn, &period, &[2; 32]).await.unwrap().unwrap();
+    assert_eq!((next.salt, next.insertion), ([2; 32], Insertion::First));
 }
 
 #[tokio::test]

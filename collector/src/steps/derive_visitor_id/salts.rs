@@ -1,54 +1,64 @@
 //! The salts of visitor ids. Collectors share them through Postgres, fetch them a day ahead and destroy them on time.
+//!
+//! A salt has up to three copies: a row of an unlogged table, which decides; the memory of running collectors; and a sealed copy
+//! in Redis. If the row is lost, one collector inserts it again from one of the others, and all get that one.
+//! Decision: `collector/docs/0011-copies-of-salts.md`.
 
-use std::collections::{BTreeMap, HashMap};
+mod salt_id;
+mod sealed_copies;
+mod upkeep;
+
+use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
-use std::time::Duration;
 
-use chrono::{DateTime, Days, NaiveDate, Utc};
+use chrono::{DateTime, NaiveDate, Utc};
 use domain::visitors::SALT_BYTES;
-use service::{Check, Clock, Rng, Shutdown};
+use service::{Check, Clock, Rng};
 use store::read_pool::{ReadError, ReadPool};
-use store::retention_salts::NewSalt;
-use tokio::time::Instant;
+use store::retention_salts::{self, Period};
+use store::salts::{self, Insertion, StoredSalt};
+use tokio::sync::Notify;
 use uuid::Uuid;
 
-pub(super) type Salt = [u8; SALT_BYTES];
+use crate::metrics;
+use salt_id::{SaltId, end_of_day_salt};
+pub(crate) use sealed_copies::SealedCopies;
 
-const ROTATE_INTERVAL: Duration = Duration::from_secs(600);
-const RETRY_AFTER: Duration = Duration::from_secs(2);
+pub(super) type Salt = [u8; SALT_BYTES];
 
 /// The salts in use, cached in memory. Clones share the cache.
 #[derive(Clone)]
 pub(crate) struct Salts {
     lookups: ReadPool,
+    copies: SealedCopies,
     clock: Clock,
     rng: Rng,
     check: Check,
-    by_day: Arc<RwLock<BTreeMap<NaiveDate, Salt>>>,
-    by_site: Arc<RwLock<HashMap<(Uuid, NaiveDate), SiteSalt>>>,
+    cached: Arc<RwLock<HashMap<SaltId, CachedSalt>>>,
+    /// A salt was cached that has no copy yet.
+    uncopied: Arc<Notify>,
 }
 
 #[derive(Clone, Copy)]
-struct SiteSalt {
+struct CachedSalt {
     salt: Salt,
     ends_at: DateTime<Utc>,
+    is_copied: bool,
 }
 
 impl Salts {
-    pub(crate) fn new(lookups: ReadPool, clock: Clock, rng: Rng, check: Check) -> Self {
-        Self { lookups, clock, rng, check, by_day: Arc::default(), by_site: Arc::default() }
+    pub(crate) fn new(lookups: ReadPool, copies: SealedCopies, clock: Clock, rng: Rng, check: Check) -> Self {
+        Self { lookups, copies, clock, rng, check, cached: Arc::default(), uncopied: Arc::default() }
     }
 
     pub(super) async fn of_day(&self, day: NaiveDate) -> Result<Salt, ReadError> {
-        let cached = self.by_day.read().unwrap_or_else(PoisonError::into_inner).get(&day).copied();
-        if let Some(salt) = cached {
-            return Ok(salt);
+        let (id, ends_at) = (SaltId::Day(day), end_of_day_salt(day));
+        if let Some(cached) = self.cached(id) {
+            return Ok(cached.salt);
         }
-        let new_salt = self.rng.bytes();
-        let get = async |conn: &mut store::Conn| store::salts::get_salt(conn, day, &new_salt).await;
         // Boxed: the future of a Postgres query is large and would enlarge the future of every event.
-        let salt = Box::pin(self.lookups.query(get)).await?;
-        self.by_day.write().unwrap_or_else(PoisonError::into_inner).insert(day, salt);
+        let salt = Box::pin(self.load_day(day, None)).await?;
+        self.cache(id, salt, ends_at);
         Ok(salt)
     }
 
@@ -59,57 +69,75 @@ impl Salts {
         epoch: NaiveDate,
         ends_at: DateTime<Utc>,
     ) -> Result<Option<Salt>, ReadError> {
-        let key = (site_id, epoch);
-        let cached = self.by_site.read().unwrap_or_else(PoisonError::into_inner).get(&key).copied();
+        let id = SaltId::Period(site_id, epoch);
         // Another end means that the owner changed the lifetime: the database must be updated.
-        if let Some(cached) = cached.filter(|cached| cached.ends_at == ends_at) {
+        if let Some(cached) = self.cached(id).filter(|cached| cached.ends_at == ends_at) {
             return Ok(Some(cached.salt));
         }
-        let new_salt = NewSalt { epoch, ends_at, salt: self.rng.bytes() };
-        let get = async |conn: &mut store::Conn| {
-            store::retention_salts::get_site_salt(conn, site_id, &new_salt).await
-        };
-        let salt = Box::pin(self.lookups.query(get)).await?;
+        let salt = Box::pin(self.load_period(Period { site_id, epoch, ends_at }, None)).await?;
         if let Some(salt) = salt {
-            let cached = SiteSalt { salt, ends_at };
-            self.by_site.write().unwrap_or_else(PoisonError::into_inner).insert(key, cached);
+            self.cache(id, salt, ends_at);
         }
         Ok(salt)
     }
 
-    pub(super) async fn rotate_until(self, shutdown: Shutdown) -> anyhow::Result<()> {
-        while !shutdown.is_requested() {
-            let pause = match self.rotate().await {
-                Ok(()) => {
-                    self.check.ok();
-                    ROTATE_INTERVAL
-                }
-                Err(error) => {
-                    tracing::warn!(%error, "rotating the salts failed");
-                    RETRY_AFTER
-                }
-            };
-            shutdown.unless_requested(tokio::time::sleep_until(Instant::now() + pause)).await;
+    /// Returns the salt of a day from Postgres. If there is none, inserts `known`, or else its copy, or else a new one.
+    async fn load_day(&self, day: NaiveDate, known: Option<Salt>) -> Result<Salt, ReadError> {
+        let find = async |conn: &mut store::Conn| salts::find_salt(conn, day).await;
+        if let Some(salt) = self.lookups.query(find).await? {
+            return Ok(salt);
         }
-        Ok(())
+        let (salt, is_copy) = self.copy_or_new(SaltId::Day(day), known).await;
+        let insert = async |conn: &mut store::Conn| salts::insert_salt(conn, day, &salt).await;
+        let stored = self.lookups.query(insert).await?;
+        count(stored, is_copy);
+        Ok(stored.salt)
     }
 
-    /// Destroys expired salts, and fetches today's and tomorrow's, so that midnight needs no query.
-    async fn rotate(&self) -> Result<(), ReadError> {
-        let now = self.clock.now();
-        let today = now.date_naive();
-        // Yesterday's salt stays: a visit may have begun before midnight.
-        let oldest = today.checked_sub_days(Days::new(1)).unwrap_or(today);
-        self.by_day.write().unwrap_or_else(PoisonError::into_inner).retain(|day, _| *day >= oldest);
-        let in_use = |_: &_, salt: &mut SiteSalt| salt.ends_at > now;
-        self.by_site.write().unwrap_or_else(PoisonError::into_inner).retain(in_use);
-        let delete = async |conn: &mut store::Conn| {
-            store::salts::delete_salts_before(conn, oldest).await?;
-            store::retention_salts::delete_ended_salts(conn, now).await
+    /// Like [`Self::load_day`], for a period of a site.
+    async fn load_period(&self, period: Period, known: Option<Salt>) -> Result<Option<Salt>, ReadError> {
+        let find = async |conn: &mut store::Conn| retention_salts::find_site_salt(conn, &period).await;
+        if let Some(salt) = self.lookups.query(find).await? {
+            return Ok(Some(salt));
+        }
+        let (salt, is_copy) = self.copy_or_new(SaltId::Period(period.site_id, period.epoch), known).await;
+        let insert =
+            async |conn: &mut store::Conn| retention_salts::insert_site_salt(conn, &period, &salt).await;
+        let stored = self.lookups.query(insert).await?;
+        Ok(stored.map(|stored| {
+            count(stored, is_copy);
+            stored.salt
+        }))
+    }
+
+    /// Returns a salt, and whether it is a copy of one that was made before.
+    async fn copy_or_new(&self, id: SaltId, known: Option<Salt>) -> (Salt, bool) {
+        let copy = match known {
+            Some(salt) => Some(salt),
+            None => self.copies.find(id).await,
         };
-        self.lookups.query(delete).await?;
-        self.of_day(today).await?;
-        self.of_day(today.checked_add_days(Days::new(1)).unwrap_or(today)).await?;
-        Ok(())
+        copy.map_or_else(|| (self.rng.bytes(), false), |salt| (salt, true))
+    }
+
+    fn cached(&self, id: SaltId) -> Option<CachedSalt> {
+        self.cached.read().unwrap_or_else(PoisonError::into_inner).get(&id).copied()
+    }
+
+    fn cache(&self, id: SaltId, salt: Salt, ends_at: DateTime<Utc>) {
+        let cached = CachedSalt { salt, ends_at, is_copied: false };
+        self.cached.write().unwrap_or_else(PoisonError::into_inner).insert(id, cached);
+        self.uncopied.notify_one();
+    }
+}
+
+/// Counts a salt that was lost in Postgres. The first salt of a day or period is no loss.
+fn count(stored: StoredSalt, is_copy: bool) {
+    match (stored.insertion, is_copy) {
+        (Insertion::None, _) | (Insertion::First, false) => {}
+        (_, true) => metrics::SALTS_RESTORED.add(1, &[]),
+        (Insertion::AfterLoss, false) => {
+            tracing::error!("a salt of visitor ids was lost: visitors of its day or period count anew");
+            metrics::SALTS_LOST.add(1, &[]);
+        }
     }
 }

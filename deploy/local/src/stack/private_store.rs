@@ -30,6 +30,7 @@ impl PrivateStore {
             log: Some(folder.logs()?.join("postgres.log")),
             source: Source::Any,
             certificate: None,
+            settings: Vec::new(),
         };
         let server = Postgres::start(options.clone(), progress).await?;
         let port = server.port();
@@ -59,6 +60,7 @@ impl PrivateStore {
             max_concurrent: 4,
             // Merges and recomputations may be delayed; visitors' requests must not be.
             niceness: 5,
+            backups: None,
         };
         let server = ClickHouse::start(options.clone(), progress).await?;
         let port = server.port();

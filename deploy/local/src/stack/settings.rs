@@ -107,9 +107,8 @@ impl Settings<'_> {
         if name != "collector" {
             put("blobs", "url", text(&folder.part("blobs").display().to_string()));
         }
-        if name != "collector" {
-            put("secrets", "master_key", text(&self.secrets.master_key));
-        }
+        let keys = if name == "collector" { "salts" } else { "secrets" };
+        put(keys, "master_key", text(&self.secrets.master_key));
         if name != "job-runner" {
             put("secrets", "edge_token", text(&self.secrets.edge_token));
         }

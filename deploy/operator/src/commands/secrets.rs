@@ -22,7 +22,10 @@ secrets, and every API key is invalid. Never make them anew; `webruntime keys --
 
 /// The secrets that an installation needs, with the settings that read them.
 const FILES: [(&str, &str); 7] = [
-    ("master_key", "secrets.master_key_file of control plane, job-runner, edge and webruntime"),
+    (
+        "master_key",
+        "secrets.master_key_file of control plane, job-runner, edge and webruntime; salts.master_key_file of the collector",
+    ),
     ("key_pepper", "secrets.key_pepper_file of the control plane and webruntime"),
     ("edge_token", "secrets.edge_token_file of edge, control plane and collector"),
     ("postgres_password", "store.password_file of all services and webruntime"),

@@ -17,7 +17,7 @@ pub async fn check_master_keys(db: &Db, setting: &str) -> Vec<Finding> {
     let keys = match MasterKey::parse(setting) {
         Ok(keys) => keys,
         Err(error) => {
-            let advice = "control plane, job-runner, edges and this program need the same secrets.master_key";
+            let advice = "all services and this program need the same secrets.master_key";
             return vec![Finding::failed(CHECK, error.to_string(), advice)];
         }
     };

@@ -1,7 +1,7 @@
 //! A private ClickHouse: an installed server, or else [`crate::clickhouse_http`] over libchdb as a child process. Both have
 //! the same interface: a URL, a user and a password.
 
-mod server;
+pub(crate) mod server;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -42,6 +42,8 @@ pub struct Options {
     pub max_concurrent: usize,
     /// Its nice value, from 0 to 19.
     pub niceness: u8,
+    /// The folder of its backups, `File('name')` in statements. Without one, backups are refused.
+    pub backups: Option<PathBuf>,
 }
 
 impl Options {
@@ -56,6 +58,7 @@ impl Options {
             http_command,
             max_concurrent: 4,
             niceness: 0,
+            backups: None,
         }
     }
 }
@@ -84,7 +87,9 @@ impl ClickHouse {
         progress.report(Step::Starting { name: NAME });
         let (child, port) = port::start_on(options.port, async |port| {
             let command = match &program {
-                Program::Server(server) => server::command(server, &dir, port, &password)?,
+                Program::Server(server) => {
+                    server::command(server, &dir, port, &password, options.backups.as_deref())?
+                }
                 Program::Library(library) => libchdb_command(&options, library, &dir, port)?,
             };
             let mut command = with_niceness(&command, options.niceness);
@@ -155,6 +160,9 @@ fn libchdb_command(options: &Options, library: &Path, dir: &Path, port: u16) -> 
     command.arg("--listen").arg(port::on_loopback(port).to_string());
     command.arg("--user").arg(USER).arg("--password-file").arg(dir.join("password"));
     command.arg("--max-concurrent").arg(options.max_concurrent.to_string());
+    if let Some(backups) = &options.backups {
+        command.arg("--backups").arg(backups);
+    }
     Ok(command)
 }
 

@@ -13,9 +13,15 @@ use sha2::{Digest as _, Sha256};
 pub(super) const USER: &str = "default";
 
 /// Writes the configuration to `dir` and returns the command of a server with all its files there.
-pub(super) fn command(program: &Path, dir: &Path, port: u16, password: &str) -> Result<Command> {
+pub(super) fn command(
+    program: &Path,
+    dir: &Path,
+    port: u16,
+    password: &str,
+    backups: Option<&Path>,
+) -> Result<Command> {
     let file = dir.join("config.xml");
-    fs::write(&file, configuration(dir, port, password))
+    fs::write(&file, configuration(dir, port, password, backups))
         .with_context(|| format!("writing {}", file.display()))?;
     fs::set_permissions(&file, fs::Permissions::from_mode(0o600))?;
     let mut command = Command::new(program);
@@ -23,9 +29,10 @@ pub(super) fn command(program: &Path, dir: &Path, port: u16, password: &str) -> 
     Ok(command)
 }
 
-fn configuration(dir: &Path, port: u16, password: &str) -> String {
+fn configuration(dir: &Path, port: u16, password: &str, backups: Option<&Path>) -> String {
     let data = dir.join("data");
     let data = data.display();
+    let backups = backups.map(backups_section).unwrap_or_default();
     let hash = hex::encode(Sha256::digest(password));
     format!(
         "<clickhouse>
@@ -39,6 +46,7 @@ fn configuration(dir: &Path, port: u16, password: &str) -> String {
     <mark_cache_size>67108864</mark_cache_size>
     <max_server_memory_usage_to_ram_ratio>0.5</max_server_memory_usage_to_ram_ratio>
     <max_concurrent_queries>100</max_concurrent_queries>
+    {backups}
     <users>
         <{USER}>
             <password_sha256_hex>{hash}</password_sha256_hex>
@@ -53,4 +61,9 @@ fn configuration(dir: &Path, port: u16, password: &str) -> String {
 </clickhouse>
 "
     )
+}
+
+/// Returns the section that allows `BACKUP … TO File('name')` in a folder.
+pub(crate) fn backups_section(folder: &Path) -> String {
+    format!("<backups><allowed_path>{}</allowed_path></backups>", folder.display())
 }

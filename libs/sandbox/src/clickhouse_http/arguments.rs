@@ -26,4 +26,7 @@ pub struct ClickhouseHttpArgs {
     /// Maximum concurrent statements; further ones wait
     #[arg(long, default_value_t = 4)]
     pub max_concurrent: usize,
+    /// Directory for `BACKUP … TO File('name')`; without it, backups are refused
+    #[arg(long)]
+    pub backups: Option<PathBuf>,
 }

@@ -14,6 +14,7 @@ use tokio::sync::Semaphore;
 use super::chdb::{self, Connection, Functions};
 use super::exception::Exception;
 use super::request::Request;
+use crate::clickhouse::server::backups_section;
 
 /// libchdb with a data directory.
 pub(crate) struct Engine {
@@ -28,15 +29,27 @@ pub(crate) struct Engine {
 
 impl Engine {
     /// Loads the library and opens the data directory.
-    pub(crate) fn open(library: &Path, data: &Path, max_concurrent: usize) -> Result<Self> {
+    pub(crate) fn open(
+        library: &Path,
+        data: &Path,
+        max_concurrent: usize,
+        backups: Option<&Path>,
+    ) -> Result<Self> {
         let spool = data.join("spool");
         std::fs::create_dir_all(&spool).with_context(|| format!("creating {}", spool.display()))?;
         let lib = chdb::load(library).with_context(|| format!("loading {}", library.display()))?;
         let store = data.join("store");
         let path = [b"--path=".as_slice(), store.as_os_str().as_bytes()].concat();
         // Like a server, reject `selec 1` instead of reading it as `SELECT selec 1`.
-        let arguments =
+        let mut arguments =
             vec![c"clickhouse".to_owned(), CString::new(path)?, c"--implicit_select=0".to_owned()];
+        if let Some(folder) = backups {
+            std::fs::create_dir_all(folder).with_context(|| format!("creating {}", folder.display()))?;
+            let file = data.join("backups.xml");
+            std::fs::write(&file, format!("<clickhouse>{}</clickhouse>\n", backups_section(folder)))?;
+            let argument = [b"--config-file=".as_slice(), file.as_os_str().as_bytes()].concat();
+            arguments.push(CString::new(argument)?);
+        }
         let anchor = Connection::open(lib, &arguments)
             .map_err(|exception| anyhow::anyhow!("opening {}: {exception}", store.display()))?;
         let permits = Arc::new(Semaphore::new(max_concurrent));

@@ -45,7 +45,7 @@ pub(super) async fn serve(args: ClickhouseHttpArgs) -> Result<()> {
         // Otherwise the end of a response waits for the kernel's timer. A failure only costs time.
         let _slower = stream.set_nodelay(true);
     });
-    let open = move || Engine::open(&args.lib, &args.data, args.max_concurrent);
+    let open = move || Engine::open(&args.lib, &args.data, args.max_concurrent, args.backups.as_deref());
     let engine = tokio::task::spawn_blocking(open).await??;
     let state = Arc::new(ClickhouseHttp { engine, account: Account { user: args.user, password } });
 

@@ -5,7 +5,7 @@ mod data_dir;
 mod initialise;
 mod readiness_probe;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 use std::time::Duration;
 
@@ -41,6 +41,8 @@ pub struct Options {
     pub source: Source,
     /// Turns TLS on.
     pub certificate: Option<IssuedCertificate>,
+    /// Further settings, as `name=value`. They override those of this module.
+    pub settings: Vec<String>,
 }
 
 impl Options {
@@ -54,6 +56,7 @@ impl Options {
             log: None,
             source: Source::Any,
             certificate: None,
+            settings: Vec::new(),
         }
     }
 }
@@ -64,6 +67,7 @@ pub struct Postgres {
     child: Child,
     port: u16,
     password: String,
+    data: PathBuf,
     // Declared after the child, so that it is deleted once the child has exited.
     _temporary: Option<TempDir>,
 }
@@ -116,7 +120,7 @@ impl Postgres {
         })
         .await?;
         progress.report(Step::Ready { name: NAME });
-        Ok(Self { child, port, password, _temporary: temporary })
+        Ok(Self { child, port, password, data, _temporary: temporary })
     }
 
     /// Returns the URL of its administrative database, `postgres://…`, with the password.
@@ -135,6 +139,12 @@ impl Postgres {
     #[must_use]
     pub fn port(&self) -> u16 {
         self.port
+    }
+
+    /// Returns the directory of its data, which its unprivileged user owns.
+    #[must_use]
+    pub fn data_dir(&self) -> &Path {
+        &self.data
     }
 
     /// Waits until the server exits by itself.
@@ -185,5 +195,6 @@ fn settings(options: &Options, port: u16, temporary: bool) -> Vec<String> {
         ];
         settings.extend(fast.map(str::to_owned));
     }
+    settings.extend(options.settings.iter().cloned());
     settings
 }

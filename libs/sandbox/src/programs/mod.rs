@@ -8,6 +8,7 @@ mod fetch;
 mod haproxy;
 mod installed;
 mod packages;
+mod pgbackrest;
 mod program;
 mod unpack;
 
@@ -21,6 +22,7 @@ use crate::progress::Progress;
 
 pub use haproxy::haproxy;
 pub(crate) use installed::{major_version, on_path};
+pub use pgbackrest::{PgBackRest, pgbackrest};
 pub use program::{ClickHouse, Postgres, Source};
 
 /// Returns Postgres, version 14 or later, in a directory from which its unprivileged user can run it.

@@ -13,6 +13,7 @@ mod dns;
 mod fixtures;
 mod folder;
 mod killable;
+mod killable_postgres;
 mod program;
 mod redis;
 #[expect(clippy::indexing_slicing, reason = "for tests alone")]
@@ -21,12 +22,13 @@ mod silent_proxy;
 mod tls;
 mod wait;
 
-pub use clickhouse::{TestClickHouse, clickhouse};
+pub use clickhouse::{BackedUpClickHouse, TestClickHouse, clickhouse, clickhouse_with_backups};
 pub use database::{TestDatabase, database};
 pub use dns::{DnsBehavior, DnsServer};
 pub use fixtures::{TestStore, automation, run_of, settings_for, trial};
 pub use folder::{TestFolder, folder};
 pub use killable::KillableRedis;
+pub use killable_postgres::KillablePostgres;
 pub use redis::{TestRedis, redis};
 pub use redis_group::RedisGroup;
 pub use silent_proxy::SilentProxy;
