@@ -23,6 +23,7 @@ HAPROXY_CONNECTION = 33_000
 CLICKHOUSE_FREE_ENTRIES = 25
 # Images of Postgres since 18 lose everything that is mounted deeper, when the container is made anew.
 POSTGRES_FOLDER = "/var/lib/postgresql"
+POSTGRES_SOCKET = "/var/run/postgresql"
 
 
 def text_problems(text):
@@ -142,7 +143,7 @@ def problems(config, opens_ports=False):
         yield from (f"{name}: {problem}" for problem in checks)
     if "postgres" in services:
         targets = {volume["target"] for volume in services["postgres"].get("volumes", []) if volume["type"] == "volume"}
-        if targets != {POSTGRES_FOLDER}:
+        if targets - {POSTGRES_SOCKET} != {POSTGRES_FOLDER}:
             yield f"postgres: its volume belongs at {POSTGRES_FOLDER}"
 
 

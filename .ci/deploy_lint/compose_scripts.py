@@ -49,7 +49,7 @@ class _Copy:
 
     def __init__(self, scratch, folder):
         self.folder = scratch / "compose"
-        shutil.copytree(folder, self.folder, ignore=shutil.ignore_patterns("secrets", "certificates", ".env", "compose.override.yml"))
+        shutil.copytree(folder, self.folder, ignore=shutil.ignore_patterns("backups", "secrets", "certificates", ".env", "compose.override.yml"))
         (scratch / "bin").mkdir()
         (scratch / "bin/docker").write_text(DOCKER)
         (scratch / "bin/docker").chmod(0o755)
@@ -159,6 +159,13 @@ def webruntime(copy):
         _, _, calls = copy.run("webruntime", *arguments)
         if f"--volume web-runtime_{volume}:/var/lib/webruntime/segments " not in calls[-1]:
             yield f"webruntime {' '.join(arguments)}: without the collector's volume: {calls[-1]}"
+    _, _, calls = copy.run("webruntime", "backup", "--full")
+    if len(calls) != 1 or not re.search(r" run --rm --no-deps backup --actor \S+@\S+ backup --full $", calls[0]):
+        yield f"webruntime backup: calls {calls}"
+    _, _, calls = copy.run("webruntime", "restore", "--replace")
+    order = [call.split()[-1] for call in calls if " stop " in call or " up " in call or " --step " in call]
+    if order != ["edge", "control-plane", "collector", "job-runner", "deletions", "postgres", "bucket", "files", "postgres", "stores"]:
+        yield f"webruntime restore: calls {calls}"
     code, _, calls = copy.run("webruntime", "segments", "list", VOLUMES="missing")
     if code == 0 or any(" run " in call for call in calls):
         yield "webruntime: makes a volume that does not exist"

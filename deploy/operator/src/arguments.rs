@@ -4,13 +4,16 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 
-use crate::commands::{admin, check, deliveries, images, keys, migrate, outbox, secrets, segments};
+use crate::commands::{
+    admin, backup, check, deliveries, images, keys, migrate, outbox, restore, secrets, segments,
+};
 
 const EXAMPLES: &str = "Examples:
   webruntime secrets create secrets              make the installation's secrets, once
   webruntime migrate --wait 60s                  bring both databases to the schema of this release
   webruntime check                               is everything reachable, recent and configured well?
   webruntime admin create-account --email …      the first account, with an API key
+  webruntime backup                              Postgres, ClickHouse and blobs, incrementally
   webruntime admin --help                        … and each command has examples
 
 Each command has a --help with examples. Changes of an installation are logged with the operator's name: webruntime admin actions.
@@ -18,7 +21,7 @@ Each command has a --help with examples. Changes of an installation are logged w
 Settings are those of the services: from --set, else from WEBRUNTIME_<SECTION>__<KEY> in the environment, else from --config,
 else the defaults that --print-config prints. Sections that this program does not read are ignored.";
 
-/// The operator's program of an installation: migrations, checks, accounts, keys and stuck work
+/// The operator's program of an installation: migrations, checks, accounts, keys, backups and stuck work
 #[derive(Debug, Parser)]
 #[command(name = "webruntime", version, after_help = EXAMPLES, arg_required_else_help = true)]
 pub(crate) struct Cli {
@@ -68,6 +71,12 @@ pub(crate) enum Command {
     /// Master keys and peppers: their use, and their rotation
     #[command(after_help = keys::EXAMPLES)]
     Keys(keys::Keys),
+    /// Back up Postgres, ClickHouse and the blobs; list, verify
+    #[command(after_help = backup::EXAMPLES)]
+    Backup(backup::Backup),
+    /// Restore a backup, or a point in time
+    #[command(after_help = restore::EXAMPLES)]
+    Restore(restore::Restore),
     /// Make the secrets of an installation
     #[command(after_help = secrets::EXAMPLES)]
     Secrets(secrets::Secrets),

@@ -19,6 +19,10 @@ pub(crate) struct Settings {
     pub(crate) blobs: blobs::Config,
     pub(crate) secrets: Secrets,
     pub(crate) http: Http,
+    pub(crate) backup: operations::backups::Config,
+    /// The files that secrets were read from.
+    #[serde(skip)]
+    pub(crate) secret_files: Vec<PathBuf>,
     /// Warnings of the loader.
     #[serde(skip)]
     pub(crate) warnings: Vec<String>,
@@ -59,7 +63,7 @@ impl Settings {
         let is_local = Addresses::new(&http.base_url, "").is_ok_and(|addresses| addresses.is_local());
         let is_served = !is_local && !DEFAULTS.toml.contains(&format!("base_url = \"{}\"", http.base_url));
         let lacks_tls = is_served && loaded.base.listen.https.is_none() && http.trusted_proxies.is_empty();
-        Ok(Self { warnings, lacks_tls, ..loaded.config })
+        Ok(Self { warnings, lacks_tls, secret_files: loaded.secret_files, ..loaded.config })
     }
 }
 

@@ -36,6 +36,11 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 const MIN_BACKOFF: Duration = Duration::from_millis(50);
 const MAX_BACKOFF: Duration = Duration::from_secs(1);
 
+/// Returns the name of the channel in Redis, whose subscribers are the running services of an installation.
+pub fn bus_channel(prefix: &str) -> String {
+    format!("{prefix}:bus")
+}
+
 /// A channel of messages of one type. Clones share its connection.
 pub struct Bus<M> {
     primary: Primary,
@@ -74,7 +79,7 @@ impl<M: Serialize + DeserializeOwned> Bus<M> {
     pub fn connect(server: impl Into<Server>, prefix: &str) -> Result<Self, Error> {
         let primary = Primary::new(server)?;
         let publisher = Connection::new(primary.clone(), PUBLISH_TIMEOUT, 1);
-        let channel = format!("{prefix}:bus");
+        let channel = bus_channel(prefix);
         Ok(Self { primary, publisher, retry_at: Arc::default(), channel, messages: PhantomData })
     }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use redis_connection::{Connection, Server, client};
+use redis_connection::{Connection, Primary, Server};
 
 use crate::Error;
 
@@ -31,7 +31,7 @@ pub struct ExpiringValues {
 impl ExpiringValues {
     /// Connects on first use. Must be called within a Tokio runtime. Fails only if a setting is invalid.
     pub fn connect(server: impl Into<Server>, prefix: &str) -> Result<Self, Error> {
-        Ok(Self { connection: Connection::new(client(server)?, TIMEOUT, 0)?, prefix: prefix.into() })
+        Ok(Self { connection: Connection::new(Primary::new(server)?, TIMEOUT, 0), prefix: prefix.into() })
     }
 
     /// Returns a value, or `None` if there is none or it has expired.

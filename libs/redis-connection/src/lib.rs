@@ -3,6 +3,7 @@
 //! server.
 
 mod error;
+mod installation_keys;
 pub mod metrics;
 mod primary;
 mod reconnects;
@@ -18,6 +19,7 @@ use redis::aio::{ConnectionManager, ConnectionManagerConfig};
 use tokio::time::{Instant, timeout_at};
 
 pub use error::Error;
+pub use installation_keys::{count_subscribers, delete_keys};
 pub use primary::Primary;
 pub use reconnects::Reconnects;
 pub use server::Server;

@@ -102,7 +102,7 @@ where
     Fut: Future<Output = anyhow::Result<()>>,
 {
     let sources = Sources::from_process(arguments.config, arguments.set);
-    let config::Loaded { config, base, unused } = config::load(defaults, &sources)?;
+    let config::Loaded { config, base, unused, .. } = config::load(defaults, &sources)?;
     // Before there are threads, because it changes the environment.
     adopt_passed_sockets()?;
     tls::install();

@@ -7,7 +7,7 @@ use crate::client::{REWRITE_TIMEOUT, STORE_TIMEOUT, Warehouse, with_timeout};
 use crate::error::Error;
 
 /// All tables with rows of a site.
-const TABLES: [&str; 3] = ["events", "sessions", "returns"];
+pub(crate) const TABLES: [&str; 3] = ["events", "sessions", "returns"];
 
 impl Warehouse {
     /// Deletes all rows of these accounts and sites. They are hidden when this returns and leave the disk with later

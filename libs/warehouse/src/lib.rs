@@ -4,6 +4,7 @@
 //! about one site are methods of [`SiteAnalytics`].
 
 mod analytics;
+mod backups;
 mod client;
 mod config;
 mod deletion;
@@ -18,6 +19,7 @@ mod tls;
 
 pub use analytics::site_analytics::{QueryLimits, SiteAnalytics};
 pub use analytics::visits::{ViewedPage, VisitList, VisitSummary};
+pub use backups::{BackupPlace, BackupState, StoredSite};
 pub use client::{Warehouse, connect};
 pub use config::Config;
 pub use error::{Error, ExceededLimit};

@@ -6,7 +6,7 @@ use anyhow::Result;
 use clap::{CommandFactory as _, Parser as _};
 
 use super::context::Context;
-use super::{admin, check, deliveries, images, keys, migrate, outbox, secrets, segments};
+use super::{admin, backup, check, deliveries, images, keys, migrate, outbox, restore, secrets, segments};
 use crate::actor;
 use crate::arguments::{Cli, Command};
 use crate::settings::{self, DEFAULTS, Settings};
@@ -53,6 +53,8 @@ pub(crate) fn run() -> Result<ExitCode> {
             Command::Outbox(args) => outbox::run(&context, &args).await,
             Command::Segments(args) => segments::run(&context, &args).await,
             Command::Keys(args) => keys::run(&context, &args).await,
+            Command::Backup(args) => backup::run(&context, &args).await,
+            Command::Restore(args) => restore::run(&context, &args).await,
             Command::Secrets(args) => secrets::run(&args),
             Command::Images(args) => images::run(&args),
         }

@@ -2,7 +2,7 @@
 
 use crate::installation::{Installation, ended, program};
 
-const COMMANDS: [&[&str]; 27] = [
+const COMMANDS: [&[&str]; 31] = [
     &[],
     &["migrate"],
     &["check"],
@@ -27,6 +27,10 @@ const COMMANDS: [&[&str]; 27] = [
     &["keys", "rotate"],
     &["keys", "rotate", "master"],
     &["keys", "pepper"],
+    &["backup"],
+    &["backup", "list"],
+    &["backup", "check"],
+    &["restore"],
     &["secrets"],
     &["secrets", "create"],
     &["images", "pin"],

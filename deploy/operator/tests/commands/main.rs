@@ -3,6 +3,8 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test that can't go on has failed")]
 
 mod accounts;
+mod backed_up;
+mod backups;
 mod check;
 mod help;
 mod images;

@@ -1,5 +1,7 @@
 //! Loading a service's settings.
 
+use std::path::PathBuf;
+
 use serde::de::DeserializeOwned;
 use toml::Table;
 
@@ -21,6 +23,8 @@ pub struct Loaded<C> {
     pub base: BaseConfig,
     /// Names of environment and `--set` entries for sections that this service doesn't have.
     pub unused: Vec<String>,
+    /// The files that secrets were read from.
+    pub secret_files: Vec<PathBuf>,
 }
 
 /// Loads a service's settings: its default file, overlaid by `sources`.
@@ -38,7 +42,7 @@ pub fn load<C: DeserializeOwned>(
 ) -> Result<Loaded<C>, Error> {
     let schema = Schema::new(defaults.into())?;
     let mut merged = layers::merge(&schema, sources)?;
-    let settings_warnings = secret_files::read(&schema.table, &mut merged)?;
+    let files = secret_files::read(&schema.table, &mut merged)?;
     let problems = insecure::problems(&schema.table, &merged, sources);
     if !problems.is_empty() {
         return Err(Error::Insecure { problems });
@@ -53,8 +57,9 @@ pub fn load<C: DeserializeOwned>(
     }
     let own = std::mem::take(&mut merged.table);
     let mut base: BaseConfig = read(base, &merged)?;
-    base.telemetry.settings_warnings = settings_warnings;
-    Ok(Loaded { config: read(own, &merged)?, base, unused: merged.unused })
+    base.telemetry.settings_warnings = files.warnings;
+    let config = read(own, &merged)?;
+    Ok(Loaded { config, base, unused: merged.unused, secret_files: files.paths })
 }
 
 fn read<T: DeserializeOwned>(table: Table, merged: &Merged) -> Result<T, Error> {

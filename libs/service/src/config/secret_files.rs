@@ -4,7 +4,7 @@
 use std::fs::{self, File};
 use std::io::{self, Read as _};
 use std::os::unix::fs::MetadataExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use toml::{Table, Value};
 
@@ -20,13 +20,21 @@ const OTHERS_PASS: u32 = 0o001;
 /// Container runtimes mount secrets here, often readable by all users of the container, which has just one.
 const MOUNTED: &str = "/run/secrets";
 
-/// Replaces each `X_file` by `X` with the file's text. Returns warnings for the log.
-pub(super) fn read(defaults: &Table, merged: &mut Merged) -> Result<Vec<String>, Error> {
+/// What was found while reading.
+#[derive(Default)]
+pub(super) struct SecretFiles {
+    /// For the log.
+    pub(super) warnings: Vec<String>,
+    pub(super) paths: Vec<PathBuf>,
+}
+
+/// Replaces each `X_file` by `X` with the file's text.
+pub(super) fn read(defaults: &Table, merged: &mut Merged) -> Result<SecretFiles, Error> {
     let mut table = std::mem::take(&mut merged.table);
-    let mut warnings = Vec::new();
-    let outcome = read_table(defaults, &mut table, &mut Vec::new(), merged, &mut warnings);
+    let mut files = SecretFiles::default();
+    let outcome = read_table(defaults, &mut table, &mut Vec::new(), merged, &mut files);
     merged.table = table;
-    outcome.map(|()| warnings)
+    outcome.map(|()| files)
 }
 
 fn read_table(
@@ -34,7 +42,7 @@ fn read_table(
     table: &mut Table,
     path: &mut Vec<String>,
     merged: &mut Merged,
-    warnings: &mut Vec<String>,
+    files: &mut SecretFiles,
 ) -> Result<(), Error> {
     // The operator chooses the keys of a section that is empty by default: every `X_file` in it stands for `X`.
     let is_open = defaults.is_empty();
@@ -64,10 +72,11 @@ fn read_table(
             reason,
         })?;
         if is_public {
-            warnings.push(format!(
+            files.warnings.push(format!(
                 "`{file_path}`: every user of this machine may read {file}; allow its owner and group alone (chmod o= {file})"
             ));
         }
+        files.paths.push(PathBuf::from(&file));
         merged.origins.insert(key_path, format!("{origin}: `{file_path}`"));
         table.insert(key, Value::String(text));
     }
@@ -79,7 +88,7 @@ fn read_table(
             _ => &no_defaults,
         };
         path.push(key.clone());
-        read_table(defaults, inner, path, merged, warnings)?;
+        read_table(defaults, inner, path, merged, files)?;
         path.pop();
     }
     Ok(())
@@ -118,7 +127,6 @@ fn is_reachable_by_others(path: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::PermissionsExt as _;
-    use std::path::PathBuf;
     use std::sync::atomic::{AtomicU32, Ordering};
 
     use secrecy::ExposeSecret as _;
