@@ -19,6 +19,7 @@ mod status;
 mod subdomains;
 mod submissions;
 mod system;
+mod time_range;
 mod trial;
 mod webhooks;
 mod workflows;

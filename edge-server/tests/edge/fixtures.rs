@@ -139,8 +139,9 @@ impl Account<'_> {
     /// The deliveries of a webhook, newest first.
     pub(crate) async fn deliveries(&self, webhook: Uuid) -> Vec<Delivery> {
         let mut conn = store::acquire(&self.edge.database.db).await.unwrap();
-        let filter = DeliveryFilter { id: None, state: None, after: None, limit: 100 };
-        store::deliveries::list_deliveries(&mut conn, self.id, webhook, &filter).await.unwrap().rows
+        let filter =
+            DeliveryFilter { webhook_ids: Some(&[webhook]), limit: 100, ..DeliveryFilter::default() };
+        store::deliveries::list_deliveries(&mut conn, self.id, &filter).await.unwrap().rows
     }
 
     /// The submissions of a form, newest first.

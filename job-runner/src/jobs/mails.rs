@@ -9,7 +9,7 @@ use contract::Job;
 use domain::retries;
 use queue::Task;
 use store::Conn;
-use store::mails::{self, Kind};
+use store::mails::{self, Kind, MailResult};
 use uuid::Uuid;
 
 use super::{automations, certificates, domains, help, notifications, recipients, webhooks};
@@ -61,12 +61,12 @@ pub(crate) async fn send(state: &JobState, kind: Kind, about: Uuid) -> anyhow::R
     let email = write(state, mailer, &mut conn, (kind, about), leased.account_id).await;
     drop(conn);
     let sent = match email {
-        Ok(Some(email)) => mailer.send(email).await.map(|()| "mailed"),
-        Ok(None) => Ok("unwanted"),
+        Ok(Some(email)) => mailer.send(email).await.map(|()| MailResult::Sent),
+        Ok(None) => Ok(MailResult::Skipped),
         Err(error) => Err(error),
     };
-    let result = *sent.as_ref().unwrap_or(&"failed");
-    metrics::MAILS_SENT.add(1, &[("kind", kind.as_str()), ("result", result)]);
+    let result = *sent.as_ref().unwrap_or(&MailResult::Failed);
+    metrics::MAILS_SENT.add(1, &[("kind", kind.as_str()), ("result", label(result))]);
     let due_at = sent.err().and_then(|error| {
         let next = usize::try_from(leased.attempt).unwrap_or(usize::MAX);
         let pause = retries::delay_before(&mailer.retry_schedule, next, state.rng.fraction(), None);
@@ -78,8 +78,20 @@ pub(crate) async fn send(state: &JobState, kind: Kind, about: Uuid) -> anyhow::R
         pause.map(|pause| state.clock.now() + pause)
     });
     let mut conn = store::acquire(&state.db).await?;
-    mails::finish(&mut conn, kind, about, leased.attempt, due_at).await?;
+    match due_at {
+        Some(due_at) => mails::delay(&mut conn, kind, about, leased.attempt, due_at).await?,
+        None => mails::finish(&mut conn, kind, about, leased.attempt, result, state.clock.now()).await?,
+    }
     Ok(())
+}
+
+/// The label of a result in the metrics.
+fn label(result: MailResult) -> &'static str {
+    match result {
+        MailResult::Sent => "mailed",
+        MailResult::Skipped => "unwanted",
+        MailResult::Failed => "failed",
+    }
 }
 
 /// Returns the email, or `None` if there is no recipient any more.

@@ -46,18 +46,19 @@ const LOOKUP_TIMEOUT: Duration = Duration::from_secs(1);
 #[tracing::instrument(name = "webhook attempt", skip_all, fields(delivery.id = %attempt.delivery_id, attempt = attempt.attempt))]
 async fn send(state: &JobState, attempt: &Attempt) -> AttemptResult {
     let mut started = Instant::now();
+    let mut sent = None;
     let response = if outcome::is_exhausted(state, attempt) {
         // All attempts were started before, and the worker of the last one died without storing a result.
         Err(INTERRUPTED)
     } else {
         match request::build(state, attempt) {
-            Ok(request) => {
+            Ok((request, signed)) => {
                 let is_own = state.own_addresses.serve(&request.url, state.clock.now());
                 match timeout(LOOKUP_TIMEOUT, is_own).await {
                     Ok(Ok(true)) => Err(OWN_ADDRESS),
                     // The header limits a loop even if a domain can't be looked up.
                     Ok(Ok(false) | Err(_)) | Err(_) => {
-                        started = Instant::now();
+                        (started, sent) = (Instant::now(), Some(signed));
                         state.outbound.send(request).await.map_err(|error| error.class())
                     }
                 }
@@ -71,5 +72,5 @@ async fn send(state: &JobState, attempt: &Attempt) -> AttemptResult {
             }
         }
     };
-    outcome::of(state, attempt, response, started.elapsed())
+    outcome::of(state, attempt, sent, response, started.elapsed())
 }

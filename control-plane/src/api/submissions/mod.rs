@@ -1,5 +1,6 @@
 //! Submissions: visitors' answers to forms. The edge accepts them; owners read, write and erase them here.
 
+mod effects;
 mod erasure;
 mod export;
 mod files;
@@ -11,13 +12,14 @@ mod writes;
 
 use axum::extract::State;
 use domain::scopes::Resource;
+use store::submissions::count_by_status;
 use uuid::Uuid;
 use web::{PageInfo, Path, Problem, Query, Reply};
 
 use self::filters::SubmissionsQuery;
 use self::one::{delete_one, read};
 use self::results::results;
-use self::views::SubmissionView;
+use self::views::{SubmissionCountsView, SubmissionListResponse, SubmissionView};
 use self::writes::{mark, update, upsert};
 use crate::App;
 use crate::call::{Call, scope};
@@ -40,8 +42,6 @@ pub(super) fn resource() -> web::Resource<App> {
         .delete("/api/forms/{id}/submissions", erasure::delete, "Erase all submissions of an e-mail address")
 }
 
-web::list_response!(SubmissionListResponse { submissions: SubmissionView });
-
 async fn list(
     call: Call<scope::SubmissionsRead>,
     State(app): State<App>,
@@ -56,5 +56,11 @@ async fn list(
     let form = store::forms::find_form(&mut tx, call.account_id, form_id).await?;
     let fields = form.map(|form| form.fields).unwrap_or_default();
     let submissions = SubmissionView::list(&mut tx, call.account_id, &fields, found.rows).await?;
-    Ok(call.reply(SubmissionListResponse { submissions, page }).paginated())
+    let counts = match sought.after {
+        None => Some(count_by_status(&mut tx, call.account_id, form_id).await?),
+        Some(_) => None,
+    };
+    let counts = counts.map(SubmissionCountsView::from);
+    let reply = call.reply(SubmissionListResponse { submissions, counts, page: page.clone() });
+    Ok(reply.linked(&page))
 }

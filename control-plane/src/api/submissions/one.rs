@@ -6,7 +6,8 @@ use store::submissions::{WriteContext, delete_submission, find_submission};
 use uuid::Uuid;
 use web::{Deletion, Path, Problem, Reply};
 
-use super::views::{SubmissionResponse, SubmissionView};
+use super::effects::SubmissionEffectsView;
+use super::views::{SubmissionDetailResponse, SubmissionView};
 use crate::App;
 use crate::call::{Call, scope};
 
@@ -14,7 +15,7 @@ pub(super) async fn read(
     call: Call<scope::SubmissionsRead>,
     State(app): State<App>,
     Path((form_id, id)): Path<(Uuid, Uuid)>,
-) -> Result<Reply<SubmissionResponse>, Problem> {
+) -> Result<Reply<SubmissionDetailResponse>, Problem> {
     let mut conn = store::acquire(&app.db).await?;
     call.check_id(&mut conn, Resource::Forms, form_id).await?;
     let form = store::forms::find_form(&mut conn, call.account_id, form_id).await?;
@@ -22,7 +23,8 @@ pub(super) async fn read(
     let submission = find_submission(&mut conn, call.account_id, form_id, id).await?;
     let submission = submission.ok_or_else(|| Problem::not_found("submission"))?;
     let data = SubmissionView::find(&mut conn, call.account_id, &form.fields, submission).await?;
-    Ok(call.reply(SubmissionResponse { data }))
+    let effects = SubmissionEffectsView::find(&call, &mut conn, id).await?;
+    Ok(call.reply(SubmissionDetailResponse { data, effects }))
 }
 
 pub(super) async fn delete_one(

@@ -7,8 +7,11 @@ use domain::in_order;
 use domain::submissions::Status;
 use schemars::JsonSchema;
 use serde::Serialize;
-use store::submissions::Submission;
+use store::submissions::{StatusCounts, Submission};
 use uuid::Uuid;
+use web::PageInfo;
+
+use super::effects::SubmissionEffectsView;
 
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -43,6 +46,40 @@ pub(super) struct SubmissionView {
 pub(super) struct SubmissionResponse {
     /// The submission, after a change as it is then.
     pub(super) data: SubmissionView,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct SubmissionDetailResponse {
+    /// The submission.
+    pub(super) data: SubmissionView,
+    /// What it caused.
+    pub(super) effects: SubmissionEffectsView,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct SubmissionListResponse {
+    /// The submissions on this page of the list.
+    pub(super) submissions: Vec<SubmissionView>,
+    /// The form's submissions by status, whatever the filters; null on pages after the first.
+    pub(super) counts: Option<SubmissionCountsView>,
+    #[serde(flatten)]
+    pub(super) page: PageInfo,
+}
+
+#[derive(Debug, Serialize, JsonSchema)]
+pub(super) struct SubmissionCountsView {
+    /// Number of received submissions, without archived ones.
+    received: i64,
+    /// Number of submissions classified as spam.
+    spam: i64,
+    /// Number of archived submissions.
+    archived: i64,
+}
+
+impl From<StatusCounts> for SubmissionCountsView {
+    fn from(StatusCounts { received, spam, archived }: StatusCounts) -> Self {
+        Self { received, spam, archived }
+    }
 }
 
 #[derive(Debug, Serialize, JsonSchema)]

@@ -1,10 +1,10 @@
 //! Restrictions on webhooks: which URLs they may target, and which forms a caller may subscribe them to.
 
-use domain::FieldError;
 use domain::addresses::Target;
 use domain::scopes::Resource;
-use store::Conn;
-use store::webhooks::{MappingConflict, MappingScope, Webhook, find_mapping_conflict};
+use domain::{FieldError, Listed};
+use store::webhooks::{MappingConflict, MappingScope, Webhook, find_mapping_conflict, list_webhooks};
+use store::{Conn, ListFilter};
 use uuid::Uuid;
 use web::{Code, Problem};
 
@@ -67,7 +67,7 @@ pub(super) async fn check_existing<S>(
 }
 
 /// Checks that the caller may see and cause the deliveries of a webhook.
-pub(super) async fn check_deliveries<S>(
+pub(in crate::api) async fn check_deliveries<S>(
     call: &Call<S>,
     conn: &mut Conn,
     webhook_id: Uuid,
@@ -76,6 +76,37 @@ pub(super) async fn check_deliveries<S>(
     let webhook = find(call, conn, webhook_id).await?;
     check_existing(call, &webhook, conn).await?;
     Ok(webhook)
+}
+
+/// Webhooks read at a time.
+const BATCH: i64 = 200;
+
+/// Returns the webhooks whose deliveries the caller may see; `None` for all.
+pub(in crate::api) async fn list_visible<S>(
+    call: &Call<S>,
+    conn: &mut Conn,
+) -> Result<Option<Vec<Uuid>>, Problem> {
+    let restrictions = call.restrictions();
+    let limiting = [Resource::Webhooks, Resource::Forms];
+    if restrictions.folder_id.is_none() && limiting.iter().all(|kind| restrictions.ids_of(*kind).is_none()) {
+        return Ok(None);
+    }
+    let ids = restrictions.ids_of(Resource::Webhooks).map(|ids| ids.iter().copied().collect());
+    let mut filter =
+        ListFilter { folder_id: restrictions.folder_id, ids, after: None, newest_first: false, limit: BATCH };
+    let mut visible = Vec::new();
+    loop {
+        let batch = list_webhooks(conn, call.account_id, &filter).await?;
+        filter.after = batch.rows.last().map(Listed::cursor);
+        for webhook in batch.rows {
+            if call.covers_forms_of(conn, &webhook).await? {
+                visible.push(webhook.id);
+            }
+        }
+        if !batch.has_more {
+            return Ok(Some(visible));
+        }
+    }
 }
 
 /// Rejects deliveries to a disabled webhook, including manual ones.

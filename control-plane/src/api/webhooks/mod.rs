@@ -1,8 +1,7 @@
 //! Webhooks: signed notifications of submissions.
 
-mod authorization;
+pub(super) mod authorization;
 pub(super) mod deliveries;
-mod delivery_view;
 pub(super) mod insert;
 mod ping;
 mod secrets;

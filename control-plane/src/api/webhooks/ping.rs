@@ -14,7 +14,7 @@ use uuid::Uuid;
 use web::{Code, Path, Problem, Reply};
 
 use super::authorization::{check_deliveries, check_is_active};
-use super::delivery_view::{DeliveryView, view};
+use super::deliveries::{DeliveryView, view};
 use crate::App;
 use crate::call::{Call, scope};
 
@@ -50,7 +50,7 @@ pub(super) async fn test(
     )
     .await?;
     app.commit_and_send(tx, vec![Signal::DeliveriesDue { webhook_ids: vec![webhook_id] }]).await?;
-    let delivery = wait(&app, &call, webhook_id, id).await?;
+    let delivery = wait(&app, &call, id).await?;
     Ok(call.reply(view(delivery)))
 }
 
@@ -65,13 +65,13 @@ async fn acquire(app: &App, account_id: Uuid) -> Result<Permit<Uuid>, Problem> {
 }
 
 /// Returns the delivery once it has ended, or as it is after the timeout.
-async fn wait<S>(app: &App, call: &Call<S>, webhook_id: Uuid, id: Uuid) -> Result<Delivery, Problem> {
+async fn wait<S>(app: &App, call: &Call<S>, id: Uuid) -> Result<Delivery, Problem> {
     let deadline = Instant::now() + app.webhooks.test_timeout;
     let mut ticks = service::ticks(POLL_INTERVAL);
     loop {
         ticks.tick().await;
         let mut conn = store::acquire(&app.db).await?;
-        let found = store::deliveries::find_delivery(&mut conn, call.account_id, webhook_id, id).await?;
+        let found = store::deliveries::find_delivery(&mut conn, call.account_id, id).await?;
         drop(conn);
         let delivery = found.ok_or_else(|| Problem::not_found("delivery"))?;
         if delivery.state != "pending" || Instant::now() >= deadline {

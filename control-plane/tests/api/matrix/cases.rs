@@ -318,6 +318,14 @@ pub(super) fn all() -> Vec<Case> {
         row("webhooks.rotate_secret", "", Names(Webhooks), |_, it| path(it.webhook, Value::Null)),
         last("webhooks.delete", "", Names(Webhooks), |_, it| path(it.webhook, Value::Null)),
         row("deliveries.list", "", Names(Webhooks), |_, it| path(it.webhook, Value::Null)),
+        row("deliveries.list_all", "", Account, |_, _| nothing()),
+        row("deliveries.list_all", "?webhookId", Names(Webhooks), |_, it| {
+            query(format!("?webhookId={}", it.webhook))
+        }),
+        row("deliveries.read", "", Names(Webhooks), |_, it| RecordedRequest {
+            inner: Some(it.delivery),
+            ..nothing()
+        }),
         row("deliveries.retry", "", Names(Webhooks), |_, it| RecordedRequest {
             inner: Some(it.delivery),
             ..path(it.webhook, Value::Null)

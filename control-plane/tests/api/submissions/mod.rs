@@ -1,5 +1,6 @@
 //! Submissions: owner writes, files, lists, exports and erasure.
 
+mod effects;
 mod erasure;
 mod exports;
 mod files;

@@ -7,7 +7,7 @@ use domain::retries;
 use domain::webhooks::health::{Diagnosis, diagnose};
 use domain::webhooks::{PING, ReceiverResponse, Template, Verdict, classify_response};
 use http::HeaderMap;
-use store::deliveries::{Attempt, AttemptOutcome};
+use store::deliveries::{Attempt, AttemptOutcome, SentRequest};
 
 use super::request::template;
 use crate::state::JobState;
@@ -42,6 +42,7 @@ pub(super) fn is_exhausted(state: &JobState, attempt: &Attempt) -> bool {
 pub(super) fn of(
     state: &JobState,
     attempt: &Attempt,
+    request: Option<SentRequest>,
     response: Result<outbound::Response, &'static str>,
     duration: Duration,
 ) -> AttemptResult {
@@ -72,6 +73,7 @@ pub(super) fn of(
         response_body,
         at,
         next_attempt_at,
+        request,
     };
     let moved_to = match verdict {
         Verdict::Moved { chat_id } => Some(chat_id),

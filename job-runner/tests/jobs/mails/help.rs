@@ -5,7 +5,7 @@ use mail_parser::{Message, MessageParser};
 use sandbox::test::{eventually, until};
 use sqlx::Row;
 use store::help::NewHelpRequest;
-use store::mails::{self, Kind};
+use store::mails::{self, Kind, MailResult};
 use uuid::Uuid;
 
 use crate::fixture::account::{Account, new_id, now};
@@ -182,9 +182,9 @@ async fn the_result_of_an_outdated_attempt_is_ignored() {
         let leased = mails::lease(&mut conn, Kind::Help, help, now(), now()).await.unwrap().unwrap();
         assert_eq!(leased.attempt, attempt);
     }
-    mails::finish(&mut conn, Kind::Help, help, 1, None).await.unwrap();
+    mails::finish(&mut conn, Kind::Help, help, 1, MailResult::Sent, now()).await.unwrap();
     assert!(account.attempts(help).await.is_some());
-    mails::finish(&mut conn, Kind::Help, help, 2, None).await.unwrap();
+    mails::finish(&mut conn, Kind::Help, help, 2, MailResult::Sent, now()).await.unwrap();
     assert_eq!(account.attempts(help).await, None);
     assert!(mails::lease(&mut conn, Kind::Help, help, now(), now()).await.unwrap().is_none());
 }

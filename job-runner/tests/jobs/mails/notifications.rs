@@ -67,6 +67,13 @@ impl Account {
         new.id
     }
 
+    /// The result and the number of attempts of a submission's mail, as its owner sees them.
+    async fn mail_of(&self, submission: Uuid) -> Option<(String, i32)> {
+        let mut conn = store::acquire(&self.database.db).await.unwrap();
+        let mail = store::submissions::find_mail(&mut conn, self.id, submission).await.unwrap();
+        mail.map(|mail| (mail.status, mail.attempts))
+    }
+
     async fn until_no_notification_is_due(&self) {
         until(async || {
             let remaining = sqlx::query("select from mails where kind = 'submission'");
@@ -136,11 +143,13 @@ async fn a_submission_that_became_spam_causes_no_notification() {
     let account = Account::new().await;
     let smtp = SmtpServer::responding([]).await;
     let form = account.notified_form("F").await;
-    account.submit_answers(&form, json!({"name": "Buy"})).await;
+    let submission = account.submit_answers(&form, json!({"name": "Buy"})).await;
+    assert_eq!(account.mail_of(submission).await, Some(("queued".to_owned(), 0)));
     account.change("update submissions set status = 'spam'").await;
     let _running = account.run_with_smtp(&smtp.url(), &[]).await;
     account.until_no_notification_is_due().await;
     assert_eq!(smtp.received().len(), 0);
+    assert_eq!(account.mail_of(submission).await, Some(("skipped".to_owned(), 1)));
 }
 
 #[tokio::test]

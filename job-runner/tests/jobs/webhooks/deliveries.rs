@@ -226,6 +226,7 @@ async fn the_result_of_an_outdated_attempt_is_ignored() {
             response_body,
             at: now(),
             next_attempt_at,
+            request: None,
         };
         [(attempt.delivery_id, attempt.attempt, outcome)]
     };

@@ -195,6 +195,7 @@ fn delivered() -> AttemptOutcome {
         response_body: None,
         at: now(),
         next_attempt_at: None,
+        request: None,
     }
 }
 

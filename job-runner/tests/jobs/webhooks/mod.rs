@@ -4,3 +4,4 @@ mod chats;
 mod deliveries;
 mod health;
 mod load;
+mod sent_requests;

@@ -2,6 +2,7 @@
 //! cause a second delivery.
 
 use chrono::{DateTime, Utc};
+use domain::webhooks::RequestDigest;
 use sqlx::query_scalar;
 use uuid::Uuid;
 
@@ -21,6 +22,17 @@ pub struct AttemptOutcome {
     pub at: DateTime<Utc>,
     /// When to retry; `None` if it was delivered or is given up.
     pub next_attempt_at: Option<DateTime<Utc>>,
+    /// `None` if nothing was sent.
+    pub request: Option<SentRequest>,
+}
+
+/// The request of an attempt, as far as it is stored: the rest is built again from the delivery and its webhook.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SentRequest {
+    /// The time that the signature covers, in whole seconds.
+    pub signed_at: DateTime<Utc>,
+    /// Tells whether a request that was built again is the same.
+    pub digest: RequestDigest,
 }
 
 /// Stores outcomes, each with its delivery's id and attempt number, and releases the leases. An attempt that was
@@ -38,17 +50,20 @@ pub async fn complete_attempts(
         ended.iter().map(|(_, _, outcome)| pick(outcome)).collect()
     };
     let outcomes = || ended.iter().map(|(_, _, outcome)| outcome);
+    let requests = || outcomes().map(|outcome| outcome.request);
     let locked = query_scalar!(
         r#"with ended as materialized (
              select * from unnest($1::uuid[], $2::int[], $3::text[], $4::int[], $5::bigint[], $6::text[], $7::text[],
-                                  $8::timestamptz[], $9::timestamptz[])
-                 as e (id, attempt, state, status_code, duration_ms, error_class, response_body, at, next_attempt_at)
+                                  $8::timestamptz[], $9::timestamptz[], $10::timestamptz[], $11::bytea[])
+                 as e (id, attempt, state, status_code, duration_ms, error_class, response_body, at, next_attempt_at,
+                       signed_at, request_digest)
          ), held as materialized (
              select id, attempts, state from deliveries where id = any($1) for no key update skip locked
          ), logged as (
              insert into delivery_attempts (delivery_id, attempt, status_code, duration_ms, error_class, response_body,
-                                            attempted_at)
-             select id, attempt, status_code, duration_ms, error_class, response_body, at from ended join held using (id)
+                                            attempted_at, signed_at, request_digest)
+             select id, attempt, status_code, duration_ms, error_class, response_body, at, signed_at, request_digest
+             from ended join held using (id)
              on conflict do nothing
          ), deciding as materialized (
              select e.* from ended e join held h using (id)
@@ -71,6 +86,8 @@ pub async fn complete_attempts(
         &outcomes().map(|outcome| outcome.response_body.as_deref()).collect::<Vec<_>>() as &[Option<&str>],
         &outcomes().map(|outcome| outcome.at).collect::<Vec<DateTime<Utc>>>(),
         &outcomes().map(|outcome| outcome.next_attempt_at).collect::<Vec<_>>() as &[Option<DateTime<Utc>>],
+        &requests().map(|sent| sent.map(|sent| sent.signed_at)).collect::<Vec<_>>() as &[Option<DateTime<Utc>>],
+        &requests().map(|sent| sent.map(|sent| sent.digest.to_vec())).collect::<Vec<_>>() as &[Option<Vec<u8>>],
     )
     .fetch_all(conn)
     .await?;

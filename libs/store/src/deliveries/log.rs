@@ -1,4 +1,4 @@
-//! The delivery log of a webhook.
+//! The delivery log: of one webhook, of several, or of a submission.
 
 use chrono::{DateTime, Utc};
 use domain::Cursor;
@@ -12,6 +12,7 @@ use crate::{Conn, Error, ListPage};
 #[derive(Debug, Clone)]
 pub struct Delivery {
     pub id: Uuid,
+    pub webhook_id: Uuid,
     pub event: String,
     pub submission_id: Option<Uuid>,
     /// `pending`, `delivered`, `failed` or `canceled`.
@@ -37,54 +38,113 @@ pub struct Delivery {
 }
 
 /// Filter of a delivery list.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub struct DeliveryFilter<'a> {
-    pub id: Option<Uuid>,
+    /// Only deliveries to these webhooks.
+    pub webhook_ids: Option<&'a [Uuid]>,
+    /// Only deliveries of events of this submission.
+    pub submission_id: Option<Uuid>,
     pub state: Option<&'a str>,
+    /// The first digit of the last response's status; 0 for a last attempt without a response.
+    pub status_class: Option<i32>,
+    /// Only events from this time on.
+    pub from: Option<DateTime<Utc>>,
+    /// Only events before this time.
+    pub until: Option<DateTime<Utc>>,
     /// Only rows after this one.
     pub after: Option<Cursor>,
     pub limit: i64,
 }
 
-/// Returns a page of the deliveries of a webhook, newest first.
+/// Selects deliveries with their last attempts from the rows `$from`, which are called `d`.
+macro_rules! deliveries {
+    ($from:literal $(+ $more:literal)* $(, $argument:expr)*) => {
+        query_as!(
+            Delivery,
+            r#"select d.id as "id!", d.webhook_id as "webhook_id!", d.event as "event!", d.submission_id,
+                      d.state as "state!", d.attempts as "attempts!", d.next_attempt_at as "next_attempt_at!",
+                      d.created_at as "created_at!", d.finished_at, d.attempted_at as "attempted_at?",
+                      d.status_code as "status_code?", d.duration_ms as "duration_ms?",
+                      d.error_class as "error_class?", d.response_body as "response_body?"
+               from "# + $from $(+ $more)*,
+            $($argument),*
+        )
+    };
+}
+
+/// Selects the rows of [`deliveries`] that `$condition` and a filter allow, newest first.
+macro_rules! filtered {
+    ($from:literal, $condition:literal, $end:literal, $account_id:expr, $filter:expr, $submission_id:expr) => {
+        deliveries!(
+            $from
+                + "(select d.*, a.attempted_at, a.status_code, a.duration_ms, a.error_class, a.response_body
+                    from deliveries d
+                    left join lateral (select * from delivery_attempts where delivery_id = d.id
+                                       order by attempt desc limit 1) a on true
+                    where "
+                + $condition
+                + "   and ($4::text is null or d.state = $4)
+                      and ($5::int is null or (a.attempt is not null and coalesce(a.status_code / 100, 0) = $5))
+                      and ($6::timestamptz is null or d.created_at >= $6)
+                      and ($7::timestamptz is null or d.created_at < $7)
+                      and ($8::timestamptz is null or (d.created_at, d.id) < ($8, $9))
+                    order by d.created_at desc, d.id desc limit $10) d "
+                + $end
+                + " order by d.created_at desc, d.id desc limit $10",
+            $account_id,
+            $filter.webhook_ids,
+            $submission_id,
+            $filter.state,
+            $filter.status_class,
+            $filter.from,
+            $filter.until,
+            $filter.after.map(|after| after.created_at),
+            $filter.after.map(|after| after.id).unwrap_or_default(),
+            $filter.limit.saturating_add(1)
+        )
+    };
+}
+
+/// Returns a page of deliveries, newest first. Each webhook's newest ones are read from its index and merged, so that no index
+/// of the account's deliveries has to be written for every event.
 pub async fn list_deliveries(
     conn: &mut Conn,
     account_id: Uuid,
-    webhook_id: Uuid,
     filter: &DeliveryFilter<'_>,
 ) -> Result<ListPage<Delivery>, Error> {
-    let deliveries = query_as!(
-        Delivery,
-        r#"select d.id, d.event, d.submission_id, d.state, d.attempts, d.next_attempt_at, d.created_at, d.finished_at,
-                  a.attempted_at as "attempted_at?", a.status_code as "status_code?",
-                  a.duration_ms as "duration_ms?", a.error_class as "error_class?",
-                  a.response_body as "response_body?"
-           from deliveries d
-           left join lateral (select * from delivery_attempts where delivery_id = d.id order by attempt desc limit 1) a
-             on true
-           where d.account_id = $1 and d.webhook_id = $2
-             and ($3::uuid is null or d.id = $3) and ($4::text is null or d.state = $4)
-             and ($5::timestamptz is null or (d.created_at, d.id) < ($5, $6))
-           order by d.created_at desc, d.id desc limit $7"#,
+    let bytes_of = |row: &Delivery| row.response_body.as_ref().map_or(0, String::len);
+    let Some(submission_id) = filter.submission_id else {
+        let deliveries = filtered!(
+            "webhooks w cross join lateral ",
+            "d.webhook_id = w.id and $3::uuid is null",
+            "where w.account_id = $1 and ($2::uuid[] is null or w.id = any($2))",
+            account_id,
+            filter,
+            None::<Uuid>
+        );
+        return collect_page(deliveries.fetch(conn), filter.limit, bytes_of).await;
+    };
+    let deliveries = filtered!(
+        "",
+        "d.account_id = $1 and d.submission_id = $3 and ($2::uuid[] is null or d.webhook_id = any($2))",
+        "",
         account_id,
-        webhook_id,
-        filter.id,
-        filter.state,
-        filter.after.map(|after| after.created_at),
-        filter.after.map(|after| after.id).unwrap_or_default(),
-        filter.limit.saturating_add(1),
-    )
-    .fetch(conn);
-    collect_page(deliveries, filter.limit, |row| row.response_body.as_ref().map_or(0, String::len)).await
+        filter,
+        submission_id
+    );
+    collect_page(deliveries.fetch(conn), filter.limit, bytes_of).await
 }
 
-/// Returns a delivery of a webhook.
-pub async fn find_delivery(
-    conn: &mut Conn,
-    account_id: Uuid,
-    webhook_id: Uuid,
-    id: Uuid,
-) -> Result<Option<Delivery>, Error> {
-    let filter = DeliveryFilter { id: Some(id), state: None, after: None, limit: 1 };
-    Ok(list_deliveries(conn, account_id, webhook_id, &filter).await?.rows.pop())
+/// Returns a delivery of the account.
+pub async fn find_delivery(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<Option<Delivery>, Error> {
+    let delivery = deliveries!(
+        "(select d.*, a.attempted_at, a.status_code, a.duration_ms, a.error_class, a.response_body
+          from deliveries d
+          left join lateral (select * from delivery_attempts where delivery_id = d.id
+                             order by attempt desc limit 1) a on true
+          where d.account_id = $1 and d.id = $2) d",
+        account_id,
+        id
+    );
+    Ok(delivery.fetch_optional(conn).await?)
 }

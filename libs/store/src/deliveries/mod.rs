@@ -2,6 +2,7 @@
 //!
 //! The rows are the only record of what is to be sent and when; job-runners claim due ones ([`claim`]).
 
+mod attempt_log;
 mod claims;
 mod completions;
 mod events;
@@ -11,8 +12,9 @@ mod manual_retry;
 mod messages;
 mod operator_retry;
 
+pub use attempt_log::{LoggedAttempt, find_last_attempt, list_attempts};
 pub use claims::{Attempt, ClaimLimit, Lease, claim, list_due, release_attempts};
-pub use completions::{AttemptOutcome, complete_attempts};
+pub use completions::{AttemptOutcome, SentRequest, complete_attempts};
 pub(crate) use events::try_lock_listeners;
 pub use events::{Event, insert_deliveries, lock_listeners};
 pub use labels::read_field_labels;

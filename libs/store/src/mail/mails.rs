@@ -134,22 +134,71 @@ pub async fn lease(
     Ok(leased)
 }
 
-/// Finishes an attempt. The next one is at `due_at`; `None` if the mail was sent or is given up. Has no effect if a
-/// later attempt has begun.
+/// How a mail ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MailResult {
+    Sent,
+    /// It was given up.
+    Failed,
+    /// There is no recipient for it.
+    Skipped,
+}
+
+impl MailResult {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Sent => "sent",
+            Self::Failed => "failed",
+            Self::Skipped => "skipped",
+        }
+    }
+}
+
+/// Delays a mail after a failed attempt. Has no effect if a later attempt has begun.
+pub async fn delay(
+    conn: &mut Conn,
+    kind: Kind,
+    about: Uuid,
+    attempt: i32,
+    due_at: DateTime<Utc>,
+) -> Result<(), Error> {
+    query!(
+        "update mails set due_at = $4 where kind = $1 and about = $2 and attempts = $3",
+        kind.as_str(),
+        about,
+        attempt,
+        due_at,
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
+/// Deletes a mail after its last attempt, and logs the result of a submission's mail. Has no effect if a later attempt has
+/// begun.
 pub async fn finish(
     conn: &mut Conn,
     kind: Kind,
     about: Uuid,
     attempt: i32,
-    due_at: Option<DateTime<Utc>>,
+    result: MailResult,
+    at: DateTime<Utc>,
 ) -> Result<(), Error> {
+    // The lock keeps the submission until the log refers to it.
     query!(
-        "with ended as (delete from mails where kind = $1 and about = $2 and attempts = $3 and $4::timestamptz is null)
-         update mails set due_at = $4 where kind = $1 and about = $2 and attempts = $3 and $4 is not null",
+        "with ended as (
+             delete from mails where kind = $1 and about = $2 and attempts = $3 returning about, account_id
+         ), kept as materialized (
+             select s.id, e.account_id from ended e join submissions s on s.id = e.about
+             where $1 = 'submission' for key share of s
+         )
+         insert into submission_mails (submission_id, account_id, result, attempts, finished_at)
+         select id, account_id, $4, $3, $5 from kept on conflict do nothing",
         kind.as_str(),
         about,
         attempt,
-        due_at,
+        result.as_str(),
+        at,
     )
     .execute(conn)
     .await?;

@@ -5,6 +5,7 @@
 //! ([`crate::forms::lock_form`]).
 
 mod delete;
+mod effect_log;
 mod effects;
 mod export;
 mod group_insert;
@@ -15,11 +16,13 @@ mod read;
 mod results;
 mod search;
 mod spam;
+mod status_counts;
 mod unique;
 mod update;
 
 pub use crate::write_context::WriteContext;
 pub use delete::{Erasure, delete_submission, delete_submissions_by_email};
+pub use effect_log::{SubmissionEntry, SubmissionMail, SubmissionRun, find_entry, find_mail, list_runs};
 pub use export::{CsvChunk, csv_column_names, export_submissions};
 pub use group_insert::{BatchSubmission, StoredBatch, insert_batch};
 pub use insert::{NewSubmission, SubmissionOutcome, insert_submission};
@@ -29,5 +32,6 @@ pub(crate) use read::SubmissionRow;
 pub use read::{Submission, find_id_by_external_id, find_submission};
 pub use results::get_results;
 pub use spam::{delete_old_spam, has_room_for_files};
+pub use status_counts::{StatusCounts, count_by_status};
 pub use unique::{resolve_duplicates, update_unique_digests};
 pub use update::{StatusLimits, UpdateOutcome, update_count, update_payload, update_status};

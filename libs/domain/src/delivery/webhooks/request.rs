@@ -1,6 +1,7 @@
 //! The HTTP request of a delivery attempt: URL, signed headers and body.
 
 use serde_json::Value;
+use sha2::{Digest, Sha256};
 
 use super::events::AUTOMATION_MESSAGE;
 use super::field_mapping::FieldNames;
@@ -38,6 +39,24 @@ pub struct Request {
     pub url: String,
     pub headers: [(&'static str, String); 5],
     pub body: Vec<u8>,
+}
+
+/// The beginning of a digest of a request: its URL, headers and body.
+pub type RequestDigest = [u8; 16];
+
+impl Request {
+    /// Returns the digest. Another URL, signature, header or body has another one.
+    pub fn digest(&self) -> RequestDigest {
+        let mut hasher = Sha256::new();
+        let headers = self.headers.iter().flat_map(|(name, value)| [name.as_bytes(), value.as_bytes()]);
+        for part in [self.url.as_bytes()].into_iter().chain(headers).chain([self.body.as_slice()]) {
+            // The length keeps parts apart that would read the same together.
+            hasher.update(part.len().to_le_bytes());
+            hasher.update(part);
+        }
+        let whole: [u8; 32] = hasher.finalize().into();
+        whole.first_chunk().copied().unwrap_or_default()
+    }
 }
 
 /// The request can't be created. The message contains neither the URL nor a secret.

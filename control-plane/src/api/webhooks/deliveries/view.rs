@@ -8,9 +8,11 @@ use uuid::Uuid;
 
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct DeliveryView {
+pub(in crate::api) struct DeliveryView {
     /// Also sent as the `webhook-id` header, the same for every attempt.
     id: Uuid,
+    /// The webhook that it is sent to.
+    webhook_id: Uuid,
     /// Type of the event, such as `submission.created`.
     event: String,
     /// The submission that the event is about; null for other events.
@@ -39,9 +41,10 @@ pub(super) struct DeliveryView {
     finished_at: Option<DateTime<Utc>>,
 }
 
-pub(super) fn view(delivery: Delivery) -> DeliveryView {
+pub(in crate::api) fn view(delivery: Delivery) -> DeliveryView {
     DeliveryView {
         id: delivery.id,
+        webhook_id: delivery.webhook_id,
         event: delivery.event,
         submission_id: delivery.submission_id,
         success: delivery.state == "delivered",

@@ -1,17 +1,24 @@
 //! Deliveries: attempts to send events to a webhook, the receiver's responses, and manual retries.
 
+mod list;
+mod read;
+mod request;
+mod view;
+
 use axum::extract::State;
 use chrono::{DateTime, TimeDelta, Utc};
 use contract::Signal;
 use domain::{FieldError, timestamps};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use store::deliveries::{self, DeliveryFilter};
+use store::deliveries;
 use uuid::Uuid;
-use web::{Json, Path, Problem, Query, Reply};
+use web::{Json, Path, Problem, Reply};
 
+use self::list::{list, list_all};
+use self::read::read;
+pub(in crate::api) use self::view::{DeliveryView, view};
 use super::authorization::{check_deliveries, check_is_active};
-use super::delivery_view::{DeliveryView, view};
 use crate::App;
 use crate::call::{Call, scope};
 
@@ -19,37 +26,13 @@ pub(crate) fn resource() -> web::Resource<App> {
     web::Resource::new("deliveries")
         .post("/api/webhooks/{id}/deliveries/{deliveryId}/retry", retry, "Retry a delivery now")
         .post("/api/webhooks/{id}/retry", retry_failed, "Retry all deliveries that failed since a time")
+        .get("/api/deliveries", list_all, "List the deliveries of all webhooks, newest first")
+        .get("/api/deliveries/{deliveryId}", read, "Get a delivery with its attempts and its request")
+        // The URL of a chat's webhook is its secret.
+        .uncompressed()
         .extension()
         .get("/api/webhooks/{id}/deliveries", list, "List a webhook's deliveries, newest first")
 }
-
-/// State of a delivery.
-#[derive(Debug, Clone, Copy, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-enum DeliveryStatus {
-    Pending,
-    Delivered,
-    Failed,
-    Canceled,
-}
-
-impl DeliveryStatus {
-    fn as_str(self) -> &'static str {
-        match self {
-            Self::Pending => "pending",
-            Self::Delivered => "delivered",
-            Self::Failed => "failed",
-            Self::Canceled => "canceled",
-        }
-    }
-}
-
-web::list_query!(DeliveriesQuery {
-    /// Only deliveries in this state.
-    status: Option<DeliveryStatus>,
-});
-
-web::list_response!(DeliveryListResponse { deliveries: DeliveryView });
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -68,20 +51,6 @@ struct DeliveryRetriesResponse {
     has_more: bool,
 }
 
-async fn list(
-    call: Call<scope::DeliveriesRead>,
-    State(app): State<App>,
-    Path(webhook_id): Path<Uuid>,
-    Query(query): Query<DeliveriesQuery>,
-) -> Result<Reply<DeliveryListResponse>, Problem> {
-    let (limit, after) = query.pagination().read()?;
-    let filter = DeliveryFilter { id: None, state: query.status.map(DeliveryStatus::as_str), after, limit };
-    let mut conn = store::acquire(&app.db).await?;
-    check_deliveries(&call, &mut conn, webhook_id).await?;
-    let page = deliveries::list_deliveries(&mut conn, call.account_id, webhook_id, &filter).await?;
-    Ok(call.list_page(page, view))
-}
-
 /// Sends delivered ones again too; receivers can recognize them by their id.
 async fn retry(
     call: Call<scope::DeliveriesCreate>,
@@ -94,7 +63,7 @@ async fn retry(
         return Err(Problem::not_found("delivery"));
     }
     check_is_active(&webhook)?;
-    let delivery = deliveries::find_delivery(&mut tx, call.account_id, webhook_id, id).await?;
+    let delivery = deliveries::find_delivery(&mut tx, call.account_id, id).await?;
     let delivery = delivery.ok_or_else(|| Problem::not_found("delivery"))?;
     app.commit_and_send(tx, vec![Signal::DeliveriesDue { webhook_ids: vec![webhook_id] }]).await?;
     Ok(call.reply(view(delivery)))
