@@ -23,6 +23,9 @@ impl<S> Call<S> {
     /// Checks that the caller may access all of these resources.
     pub async fn check_ids(&self, conn: &mut Conn, kind: Resource, ids: &[Uuid]) -> Result<(), Problem> {
         let places = store::resources::list_resource_folders(conn, self.account_id, kind, ids).await?;
+        if let ([_], [one]) = (ids, places.as_slice()) {
+            self.activity.record_checked(kind, one.id, &one.name);
+        }
         let folders: BTreeMap<Uuid, Option<Uuid>> =
             places.into_iter().map(|place| (place.id, place.folder_id)).collect();
         for id in ids {
@@ -70,6 +73,7 @@ impl<S> Call<S> {
         let found = found.ok_or_else(|| Problem::not_found("subdomain"))?;
         let covered = self.restrictions().allows(Resource::Subdomains, found.id, None);
         covered.map_err(|reason| forbidden(reason, Resource::Subdomains))?;
+        self.activity.record_checked(Resource::Subdomains, found.id, &found.name);
         Ok(found)
     }
 

@@ -78,6 +78,7 @@ pub struct Config {
     pub(crate) publishing: Polling,
     pub(crate) form_closing: Polling,
     pub(crate) archives: Cleanup,
+    pub(crate) activity: Polling,
     pub(crate) visitor_id_links: Cleanup,
     pub(crate) domains: Domains,
 }

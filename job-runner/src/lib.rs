@@ -106,6 +106,7 @@ fn components(
     let publishing = rounds("publishing", config.publishing.poll_interval);
     let closing = rounds("form_closing", config.form_closing.poll_interval);
     let archives = rounds("archives", config.archives.cleanup_interval);
+    let activity = rounds("activity", config.activity.poll_interval);
     let checking = rounds("domain_checks", config.domains.poll_interval);
     let orphans = rounds("orphaned_certificates", domain_checks::CLEANUP_INTERVAL);
     let links = rounds("visitor_id_links", config.visitor_id_links.cleanup_interval);
@@ -127,6 +128,7 @@ fn components(
         ),
         ("orphaned_certificates", domain_checks::run_cleanup(state(), orphans, stop()).boxed()),
         ("archives", expiry::archives(state(), config.archives, archives, stop()).boxed()),
+        ("activity", expiry::activity(state(), config.activity, activity, stop()).boxed()),
         (
             "visitor_id_links",
             retention::visitor_id_links(state(), config.visitor_id_links, links, stop()).boxed(),

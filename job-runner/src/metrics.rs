@@ -171,6 +171,12 @@ pub(crate) static ARCHIVES_DELETED: Counter = Counter::new(
     &[],
 );
 
+pub(crate) static ACTIVITY_ROWS_DELETED: Counter = Counter::new(
+    "job_runner_activity_rows_deleted_total",
+    "Rows of the logs of changes deleted after their retention.",
+    &[],
+);
+
 pub(crate) static IDEMPOTENCY_RECORDS_DELETED: Counter = Counter::new(
     "job_runner_idempotency_records_deleted_total",
     "Stored responses of idempotent calls deleted after their retention.",
@@ -209,5 +215,6 @@ pub(crate) static ALL: &[&dyn Instrument] = &[
     &EVENTS_PURGED,
     &SPAM_PURGED,
     &ARCHIVES_DELETED,
+    &ACTIVITY_ROWS_DELETED,
     &IDEMPOTENCY_RECORDS_DELETED,
 ];

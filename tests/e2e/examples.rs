@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::process::Command;
+use std::sync::OnceLock;
 
 use anyhow::{Context, Result, bail, ensure};
 use bytes::Bytes;
@@ -35,6 +36,8 @@ struct Player {
     /// The output schemas that MCP lists, by operation with `_` for the dot.
     outputs: BTreeMap<String, Validator>,
     values: BTreeMap<String, String>,
+    /// The cookie of a session.
+    cookie: OnceLock<String>,
 }
 
 impl Player {
@@ -85,6 +88,15 @@ impl Player {
         if endpoint["auth"] == "none" {
             client.key = None;
         }
+        if operation_of(endpoint).starts_with("sessions.") {
+            // A key has no sessions.
+            client.key = None;
+            let headers = [("cookie", self.session().await?), ("origin", self.base.clone())];
+            let headers: Vec<(&str, &str)> =
+                headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
+            let answer = client.send(method.clone(), &url, &headers, Bytes::new()).await;
+            return answer.with_context(|| format!("{method} {url}"));
+        }
         let has_body = endpoint["request"].is_object() && body != json!({});
         // Once: a repeated call would hide a first one that failed, and create twice.
         let answer = match has_body {
@@ -92,6 +104,22 @@ impl Player {
             false => client.send(method.clone(), &url, &[], Bytes::new()).await,
         };
         answer.with_context(|| format!("{method} {url}"))
+    }
+
+    /// Signs in with the page of local runs. Returns the cookie, the same for all calls.
+    async fn session(&self) -> Result<String> {
+        if let Some(cookie) = self.cookie.get() {
+            return Ok(cookie.clone());
+        }
+        let mut client = self.client.clone();
+        client.key = None;
+        let headers = [("content-type", "application/x-www-form-urlencoded"), ("origin", self.base.as_str())];
+        let form = Bytes::from_static(b"email=ada%40example.com");
+        let url = format!("{}/login/local", self.base);
+        let signed_in = client.send(Method::POST, &url, &headers, form).await?;
+        let cookie = signed_in.header("set-cookie").split(';').next().unwrap_or_default().to_owned();
+        ensure!(cookie.contains("session="), "{} {}", signed_in.status, signed_in.text());
+        Ok(self.cookie.get_or_init(|| cookie).clone())
     }
 
     /// Replaces the placeholders in a value.
@@ -117,6 +145,10 @@ impl Player {
         ensure!(put.status.is_success(), "{} {}", put.status, put.text());
         Ok(())
     }
+}
+
+fn operation_of(endpoint: &Value) -> &str {
+    endpoint["operation"].as_str().unwrap_or_default()
 }
 
 /// Returns the output schemas that the tools of MCP list.
@@ -192,7 +224,14 @@ async fn every_example_of_the_schema_runs_in_order_on_a_fresh_account() -> Resul
     let unique = ("$unique".to_owned(), format!("x{}", system.file.pid));
     let outputs = output_schemas(&client, &base).await?;
     ensure!(outputs.len() > 50, "only {} output schemas", outputs.len());
-    let mut player = Player { client, base, endpoints, outputs, values: BTreeMap::from([unique]) };
+    let mut player = Player {
+        client,
+        base,
+        endpoints,
+        outputs,
+        values: BTreeMap::from([unique]),
+        cookie: OnceLock::new(),
+    };
     let mut failed = Vec::new();
     for (step, id) in order {
         if let Err(error) = player.play(&id).await {

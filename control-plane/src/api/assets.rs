@@ -133,7 +133,8 @@ async fn create(
     }
     store::assets::insert_asset(&mut tx, call.account_id, &asset).await?;
     store::uploads::insert_upload(&mut tx, call.account_id, &upload).await?;
-    app.commit(tx, vec![]).await?;
+    call.set_changed(Resource::Assets, asset.id, &asset.filename);
+    call.commit(&app, tx, vec![]).await?;
 
     let response = AssetUploadResponse {
         id: asset.id,
@@ -191,7 +192,8 @@ async fn delete(
     let deleted = deleted.ok_or_else(|| Problem::not_found("asset"))?;
     usage::release_bytes(&mut tx, call.account_id, deleted.size_bytes).await?;
     store::blobs::release_blobs(&mut tx, call.account_id, deleted.blob_id.as_slice(), call.now).await?;
-    app.commit(tx, vec![Change::Asset { asset_id: id }]).await?;
+    call.set_changed(Resource::Assets, id, &found.filename);
+    call.commit(&app, tx, vec![Change::Asset { asset_id: id }]).await?;
     Ok(call.reply(Deletion::now()))
 }
 

@@ -133,7 +133,7 @@ async fn create(
         }
         EntryOutcome::NoPage => return Err(Problem::not_found("page")),
     };
-    app.commit(tx, vec![shown.into()]).await?;
+    call.commit(&app, tx, vec![shown.into()]).await?;
     let entry = store::entries::Entry { id: new.id, data: new.data, created_at: new.created_at };
     let next = call.suggestions(&app, After::Entry { page_id: id }).await;
     Ok(call.created(EntryView::new(entry)).with_next(next))
@@ -165,7 +165,7 @@ async fn delete(
     call.check_id(&mut tx, Resource::Pages, id).await?;
     let shown = store::entries::delete_entry(&mut tx, call.account_id, id, entry_id).await?;
     let shown = shown.ok_or_else(|| Problem::not_found("entry"))?;
-    app.commit(tx, vec![shown.into()]).await?;
+    call.commit(&app, tx, vec![shown.into()]).await?;
     Ok(call.reply(Deletion::now()))
 }
 
@@ -215,7 +215,7 @@ async fn restore(
     }
     let page = store::pages::find_page(&mut tx, call.account_id, id).await?;
     let page = page.ok_or_else(|| Problem::not_found("page"))?;
-    app.commit(tx, vec![page.location().into()]).await?;
+    call.commit(&app, tx, vec![page.location().into()]).await?;
     Ok(call.reply(RestoredEntriesResponse {
         restored: true,
         entries_restored: entries,

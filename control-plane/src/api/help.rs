@@ -74,7 +74,7 @@ async fn create(
         created_at: call.now,
     };
     store::help::insert_help_request(&mut tx, call.account_id, &new).await?;
-    app.commit(tx, vec![]).await?;
+    call.commit(&app, tx, vec![]).await?;
     let next = call.suggestions(&app, After::Help).await;
     let message = "The operator has received your request";
     let response = HelpResponse { id: new.id, received: true, message, created_at: new.created_at };

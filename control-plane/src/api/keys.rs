@@ -112,6 +112,9 @@ async fn create(
         return Err(Problem::validation(errors));
     };
     call.check_new(Resource::Keys)?;
+    if !is_read_only(scopes) {
+        call.require_fresh_sign_in(&app)?;
+    }
     let secret_text = keys::make(KeyKind::Live, &app.rng.bytes());
     let new = NewKey {
         id: app.rng.uuid_v7(call.now),
@@ -141,7 +144,8 @@ async fn create(
         return Err(Problem::new(Code::Conflict, detail).hint("revoke unused ones: DELETE /api/keys/{id}"));
     }
     store::keys::insert_key(&mut tx, call.account_id, &new).await?;
-    app.commit(tx, vec![]).await?;
+    call.set_changed(Resource::Keys, new.id, &new.label);
+    call.commit(&app, tx, vec![]).await?;
 
     let view = KeyView {
         id: new.id,
@@ -195,6 +199,7 @@ async fn rotate(
     State(app): State<App>,
     Path(id): Path<Uuid>,
 ) -> Result<Reply<KeySecretResponse>, Problem> {
+    call.require_fresh_sign_in(&app)?;
     let mut tx = begin(&call, &app).await?;
     let claimed = store::claims::lock_deadline(&mut tx, call.account_id).await?.is_none();
     let mut key = find_accessible(&call, &mut tx, id).await?;
@@ -208,7 +213,8 @@ async fn rotate(
     let secret_text = keys::make(kind, &app.rng.bytes());
     let secret = app.credentials.secret(kind, &secret_text);
     store::keys::update_secret(&mut tx, call.account_id, &key, &secret, call.now).await?;
-    app.commit(tx, vec![]).await?;
+    call.set_changed(Resource::Keys, key.id, &key.label);
+    call.commit(&app, tx, vec![]).await?;
     app.credentials.invalidate(&[key.fingerprint.clone()]);
     key.shown_prefix = secret.shown_prefix;
     Ok(call.reply(KeySecretResponse { key: secret_text, view: view(key) }))
@@ -229,7 +235,8 @@ async fn revoke(
         // Without a commit the revocation is undone.
         return Err(last_of_trial(&call, &mut tx, id, revoked.len()).await?);
     }
-    app.commit(tx, vec![]).await?;
+    call.set_changed(Resource::Keys, key.id, &key.label);
+    call.commit(&app, tx, vec![]).await?;
     app.credentials.invalidate(&revoked);
     Ok(call.reply(KeyRevocationResponse { deleted: Deletion::now(), revoked: revoked.len() }))
 }
@@ -312,6 +319,11 @@ fn read_scopes(words: Option<&[String]>, caller: &Caller) -> Result<ScopeSet, Ve
     };
     let errors: Vec<FieldError> = words.iter().enumerate().filter_map(wrong).collect();
     ScopeSet::parse(words.iter().map(String::as_str)).map_err(|_| errors)
+}
+
+/// Returns whether a key with these scopes can only read.
+fn is_read_only(scopes: ScopeSet) -> bool {
+    ScopeSet::parse(["*:read"]).is_ok_and(|reads| scopes.is_subset_of(reads))
 }
 
 fn listed_ids(restrictions: Restrictions) -> BTreeMap<&'static str, BTreeSet<Uuid>> {

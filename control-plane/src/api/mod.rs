@@ -1,9 +1,11 @@
 //! The management API: the list of its resources, its router and its document.
 
 mod account;
+mod activity;
 mod analytics;
 mod assets;
 mod automations;
+mod csv_file;
 mod deploys;
 mod domains;
 mod elsewhere;
@@ -15,6 +17,7 @@ mod keys;
 mod launch;
 mod pages;
 mod pipeline;
+mod sessions;
 mod status;
 mod subdomains;
 mod submissions;
@@ -31,7 +34,7 @@ use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::middleware::{from_fn_with_state, map_response};
 use axum::response::Response;
-use http::{HeaderValue, header};
+use http::{HeaderValue, Method, header};
 use service::metrics::HttpServerRequestDuration;
 use web::{Code, CompletedRequest, Frame, Problem, Resource};
 
@@ -48,6 +51,8 @@ fn resources() -> Vec<Resource<App>> {
         pipeline::resource(),
         status::resource(),
         account::resource(),
+        sessions::resource(),
+        activity::resource(),
         help::resource(),
         keys::resource(),
         subdomains::resource(),
@@ -69,6 +74,13 @@ fn resources() -> Vec<Resource<App>> {
     ];
     resources.extend(elsewhere::resources());
     resources
+}
+
+/// Returns the id of the operation of a route, once a router was made.
+pub(crate) fn find_operation_id(method: &Method, path: &str) -> Option<&'static str> {
+    let mut operations = CATALOG.get()?.operations().iter();
+    let found = operations.find(|operation| operation.method == method && operation.path == path);
+    found.map(|operation| operation.id.as_str())
 }
 
 /// The OpenAPI document.

@@ -99,7 +99,8 @@ async fn create(
         let id = input.insert(&call, &app, &mut tx).await?.webhook.id;
         webhooks.push(PipelineWebhook { id, template });
     }
-    app.commit(tx, vec![Change::Form { form_id: form.id }]).await?;
+    call.set_changed(Resource::Forms, form.id, &form.name);
+    call.commit(&app, tx, vec![Change::Form { form_id: form.id }]).await?;
     let webhook_id = webhooks.first().map(|webhook| webhook.id);
     let next = call.suggestions(&app, After::Pipeline { form_id: form.id, webhook_id }).await;
     let (urls, auto_entry_page_id) = (addresses(&app, form.id), form.auto_entry_page_id);

@@ -115,7 +115,8 @@ async fn create(
         return Err(call.count_exceeded(&mut tx, Counter::Subdomains).await);
     }
     store::subdomains::insert_subdomain(&mut tx, call.account_id, id, &name, call.now).await?;
-    app.commit(tx, vec![Change::Host { host: name.clone() }]).await?;
+    call.set_changed(Resource::Subdomains, id, &name);
+    call.commit(&app, tx, vec![Change::Host { host: name.clone() }]).await?;
 
     let next = call.suggestions(&app, After::Subdomain { id, name: &name }).await;
     let url = app.addresses.site(&name);
@@ -147,7 +148,8 @@ async fn rename(
     usage::lock(&mut tx, call.account_id).await?;
     let Renamed { id, changes } = rename_subdomain(&call, &app, &mut tx, None, &name).await?;
     if !changes.is_empty() {
-        app.commit(tx, changes).await?;
+        call.set_changed(Resource::Subdomains, id, &name);
+        call.commit(&app, tx, changes).await?;
         app.credentials.invalidate_account(call.account_id);
     }
     let url = app.addresses.site(&name);

@@ -28,6 +28,9 @@ pub(super) fn category_of(path: &str) -> &'static str {
         // Everything below one form is about its answers.
         ("forms", Some(_)) => "submissions",
         ("collect", _) => "analytics",
+        ("deliveries", _) => "webhooks",
+        ("session" | "sessions", _) => "auth",
+        ("activity", _) => "account",
         _ => CATEGORIES.into_iter().find(|category| *category == noun).unwrap_or("system"),
     }
 }

@@ -12,6 +12,7 @@ use domain::deploys::report::{DeployReport, DeployStats};
 use domain::media;
 use domain::pages::MAX_HTML_BYTES;
 use domain::previews;
+use domain::scopes::Resource;
 use domain::static_sites::page_slugs::{ExistingPages, HtmlFile, PagePlan, PlannedPage, is_html, plan_pages};
 use domain::static_sites::reasons::Reason;
 use futures::{StreamExt, TryStreamExt};
@@ -120,7 +121,8 @@ async fn preview_in_transaction<S>(
     store::blobs::release_blobs(&mut tx, account_id, &unneeded, now).await?;
     let label = previews::label(&token, &subdomain.name);
     // Images and fonts have URLs by content, which edges may have cached as missing. The live site did not change.
-    app.commit(tx, vec![Change::Host { host: label.clone() }]).await?;
+    call.set_changed(Resource::Subdomains, subdomain.id, &subdomain.name);
+    call.commit(app, tx, vec![Change::Host { host: label.clone() }]).await?;
     Ok(Preview { label, expires_at, stats })
 }
 

@@ -171,7 +171,8 @@ async fn publish_in_transaction<S>(
     if let Source::Preview(label) = source {
         changes.push(Change::Host { host: label.to_owned() });
     }
-    app.commit(tx, changes).await?;
+    call.set_changed(Resource::Subdomains, subdomain.id, &subdomain.name);
+    call.commit(app, tx, changes).await?;
     Ok(Published { pages, stale, previous_id, note, stats })
 }
 

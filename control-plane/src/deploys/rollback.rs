@@ -90,7 +90,8 @@ pub(crate) async fn rollback<S>(
     for change in changes {
         pages.extend(rollback_page(app, call, &mut tx, change).await?);
     }
-    app.commit(tx, vec![Change::Site { subdomain_id }]).await?;
+    call.set_changed(Resource::Subdomains, subdomain_id, deploy.subdomain.as_deref().unwrap_or_default());
+    call.commit(app, tx, vec![Change::Site { subdomain_id }]).await?;
     Ok(Rollback { pages, note })
 }
 

@@ -27,6 +27,9 @@ pub struct Config {
     /// Lifetime of any session.
     #[serde(with = "service::config::duration")]
     pub session_max_age: Duration,
+    /// How long after a sign-in its session may do what needs a fresh one.
+    #[serde(with = "service::config::duration")]
+    pub fresh_for: Duration,
     /// How long a provider's metadata is cached.
     #[serde(with = "service::config::duration")]
     pub discovery_max_age: Duration,
@@ -81,6 +84,11 @@ impl Config {
     /// Lifetime of an unused session.
     pub(crate) fn idle_timeout(&self) -> TimeDelta {
         TimeDelta::from_std(self.session_idle_timeout).unwrap_or(TimeDelta::MAX)
+    }
+
+    /// How long after a sign-in its session may do what needs a fresh one.
+    pub(crate) fn fresh_for(&self) -> TimeDelta {
+        TimeDelta::from_std(self.fresh_for).unwrap_or(TimeDelta::MAX)
     }
 
     /// Lifetime of any session.

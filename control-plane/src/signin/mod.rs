@@ -11,6 +11,7 @@ mod config;
 pub(crate) mod cookie;
 mod first_account;
 mod form;
+mod fresh;
 mod handlers;
 pub(crate) mod origin;
 mod problem_pages;

@@ -1,4 +1,4 @@
-//! The path to return to after signing in, as the query parameter `returnTo`.
+//! The query of a sign-in: the path to return to as `returnTo`, and `again` for one that must be new.
 
 use domain::sign_ins::{HOME, return_path};
 use schemars::JsonSchema;
@@ -9,6 +9,9 @@ use serde::Deserialize;
 pub(super) struct ReturnQuery {
     #[serde(rename = "returnTo")]
     return_to: Option<String>,
+    /// Whether the provider must ask for the credentials again.
+    #[serde(default)]
+    pub(super) again: bool,
 }
 
 impl ReturnQuery {
@@ -30,6 +33,15 @@ pub(super) fn with_return_to(path: &str, return_to: &str) -> String {
     }
     let query = form_urlencoded::Serializer::new(String::new()).append_pair("returnTo", return_to).finish();
     format!("{path}?{query}")
+}
+
+/// Adds `again` to a path with or without a query.
+pub(super) fn with_again(path: String, again: bool) -> String {
+    match (again, path.contains('?')) {
+        (false, _) => path,
+        (true, false) => path + "?again=true",
+        (true, true) => path + "&again=true",
+    }
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a failed step fails the test")]
 
 mod account;
+mod activity;
 mod analytics;
 mod automations;
 mod bad_input;

@@ -70,6 +70,11 @@ impl Browser {
         self.send(Method::POST, path, &headers, &body.to_string()).await
     }
 
+    /// Deletes with the origin of this host.
+    pub(crate) async fn delete(&mut self, path: &str) -> BrowserResponse {
+        self.send(Method::DELETE, path, &[("origin", BASE)], "").await
+    }
+
     /// Posts a form with the origin of this host.
     pub(crate) async fn post(&mut self, path: &str, form: &[(&str, &str)]) -> BrowserResponse {
         self.post_from(Some(BASE), path, form).await

@@ -7,6 +7,7 @@ mod attempts;
 mod browser;
 mod claims;
 mod fixture;
+mod fresh;
 mod github;
 mod local;
 mod pages;

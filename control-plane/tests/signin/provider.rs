@@ -43,6 +43,8 @@ pub(crate) struct Overrides {
     pub(crate) email: Option<String>,
     /// The whole response of the userinfo endpoint.
     pub(crate) user_info: Option<Value>,
+    /// How long ago the person signed in at the provider, if the token says so.
+    pub(crate) signed_in_since: Option<TimeDelta>,
     /// Adds `iss` to the callback, and announces it in the metadata.
     pub(crate) announces_issuer: bool,
 }
@@ -138,6 +140,7 @@ impl Provider {
             standard,
             EmptyAdditionalClaims {},
         )
+        .set_auth_time(overrides.signed_in_since.map(|since| now - since))
         .set_nonce(Some(Nonce::new(overrides.nonce.clone().unwrap_or_else(|| code.nonce.clone()))));
         if let Some(header) = &overrides.header {
             return hmac_signed(header, &claims);

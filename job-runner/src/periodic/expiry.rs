@@ -1,5 +1,5 @@
-//! Deletes rows after their retention: entries that were archived with their page, and stored responses of idempotent
-//! calls.
+//! Deletes rows after their retention: entries that were archived with their page, stored responses of idempotent calls, and
+//! logs of changes.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use service::metrics::Counter;
 use service::{Rounds, Shutdown, every, ticks};
 use store::Conn;
 
-use crate::config::Cleanup;
+use crate::config::{Cleanup, Polling};
 use crate::metrics;
 use crate::state::JobState;
 
@@ -16,6 +16,8 @@ use crate::state::JobState;
 const ARCHIVES: i64 = 100;
 /// Stored responses deleted by one statement.
 const RESPONSES: i64 = 1_000;
+/// Changes deleted by one statement.
+const CHANGES: i64 = 1_000;
 
 pub(crate) async fn archives(
     state: JobState,
@@ -39,6 +41,20 @@ pub(crate) async fn idempotency(
     let (counter, delete) = (&metrics::IDEMPOTENCY_RECORDS_DELETED, store::idempotency::delete_expired);
     every(&rounds, ticks(config.cleanup_interval), &shutdown, || {
         delete_expired(&state, &rounds, config.retention, RESPONSES, counter, delete)
+    })
+    .await
+}
+
+pub(crate) async fn activity(
+    state: JobState,
+    config: Polling,
+    rounds: Rounds,
+    shutdown: Shutdown,
+) -> anyhow::Result<()> {
+    let (counter, delete) = (&metrics::ACTIVITY_ROWS_DELETED, store::activity::delete_expired);
+    // Each row knows when it expires, because that depends on the plan.
+    every(&rounds, ticks(config.poll_interval), &shutdown, || {
+        delete_expired(&state, &rounds, Duration::ZERO, CHANGES, counter, delete)
     })
     .await
 }

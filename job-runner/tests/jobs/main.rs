@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "test helpers may panic")]
 
+mod activity;
 mod automations;
 mod automations_effects;
 mod certificates;

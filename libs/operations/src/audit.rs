@@ -6,6 +6,7 @@ use std::time::Instant;
 use anyhow::Result;
 use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::{Value, json};
+use store::activity::{Actor, NewActivity, insert_activity};
 use store::operator_actions::{Action, NewAction, has_actions_table, insert_action, list_actions};
 use store::{Conn, Db, Error};
 
@@ -27,7 +28,17 @@ impl Operator {
         detail: Value,
     ) -> Result<(), Error> {
         let action = NewAction { actor: &self.actor, command, target, detail: &detail, at: self.now };
-        insert_action(conn, &action).await
+        insert_action(conn, &action).await?;
+        // The owner sees a change of the account, but not the operator's name, arguments and results.
+        let Some(account_id) = target.and_then(|target| target.parse().ok()) else { return Ok(()) };
+        let activity = NewActivity {
+            at: self.now,
+            actor: Actor::Operator,
+            operation: command,
+            resource: None,
+            request_id: None,
+        };
+        insert_activity(conn, account_id, &activity).await
     }
 }
 

@@ -4,6 +4,7 @@
 //! missing one. Handlers and jobs begin and commit transactions, because they know the order of steps.
 
 mod account;
+pub mod activity;
 mod analytics;
 pub mod automations;
 pub mod backups;

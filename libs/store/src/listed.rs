@@ -2,6 +2,7 @@
 
 use domain::{Cursor, Listed};
 
+use crate::activity::Activity;
 use crate::archives::Archive;
 use crate::assets::Asset;
 use crate::automations::{Automation, Run};
@@ -29,6 +30,7 @@ macro_rules! listed {
     };
 }
 listed!(
+    Activity,
     Archive,
     Asset,
     Automation,

@@ -38,6 +38,7 @@ codes! {
     Suspended = "suspended", FORBIDDEN, "The account is suspended";
     FolderForbidden = "folder_forbidden", FORBIDDEN, "The API key is restricted to another folder";
     Forbidden = "forbidden", FORBIDDEN, "The address does not allow this";
+    SignInAgain = "sign_in_again", FORBIDDEN, "A new sign-in is required";
     ForeignOrigin = "foreign_origin", FORBIDDEN, "The request comes from another site";
     NotFound = "not_found", NOT_FOUND, "Not found";
     MethodNotAllowed = "method_not_allowed", METHOD_NOT_ALLOWED, "Method not allowed";

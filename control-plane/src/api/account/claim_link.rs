@@ -56,7 +56,7 @@ pub(super) async fn claim_link(
     }
     let claim_token = base62::encode(&app.rng.bytes::<32>(), CLAIM_DIGITS);
     claims::update_token(&mut tx, call.account_id, &token::hash(&claim_token)).await?;
-    app.commit(tx, vec![]).await?;
+    call.commit(&app, tx, vec![]).await?;
     let claim_url = app.addresses.claim(&claim_token);
     Ok(call.reply(ClaimLinkResponse { claim_url, claim_deadline }))
 }

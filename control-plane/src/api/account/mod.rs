@@ -114,7 +114,7 @@ async fn update(
     }
     let account = store::accounts::find_account(&mut tx, call.account_id).await?;
     let account = account.ok_or_else(|| Problem::not_found("account"))?;
-    app.commit(tx, vec![]).await?;
+    call.commit(&app, tx, vec![]).await?;
     app.credentials.invalidate_account(call.account_id);
     let view = view(&app, &account);
     Ok(call.with_account(account).reply(view))

@@ -85,6 +85,7 @@ pub(super) async fn upgrade(
     State(app): State<App>,
     OptionalJson(request): OptionalJson<UpgradeAccountRequest>,
 ) -> Result<DoneOrAccepted<UpgradeResponse>, Problem> {
+    call.require_fresh_sign_in(&app)?;
     call.check_whole_account(Resource::Account)?;
     let current = call.plan();
     let requested = request.and_then(|request| request.plan).or(current.next_larger());
@@ -100,7 +101,7 @@ pub(super) async fn upgrade(
     let changes = store::accounts::list_cached_items(&mut tx, call.account_id).await?;
     let account = store::accounts::find_account(&mut tx, call.account_id).await?;
     let account = account.ok_or_else(|| Problem::not_found("account"))?;
-    app.commit(tx, changes).await?;
+    call.commit(&app, tx, changes).await?;
     app.credentials.invalidate_account(call.account_id);
     let done = UpgradeResponse { plan: requested_plan, requested_plan, status: "active", steps: vec![] };
     Ok(DoneOrAccepted::Done(call.with_account(account).reply(done)))

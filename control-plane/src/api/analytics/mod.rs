@@ -113,7 +113,8 @@ async fn create(
         hash_routing: request.hash_routing,
     };
     let (site, change) = input.insert(&call, &app, &mut tx).await?;
-    app.commit(tx, vec![change]).await?;
+    call.set_changed(Resource::Analytics, site.id, &site.name);
+    call.commit(&app, tx, vec![change]).await?;
 
     let next = call.suggestions(&app, After::Site { id: site.id }).await;
     let response = AnalyticsSiteTagResponse { script_tag: script_tag(&app, &site), site: site.into() };

@@ -71,7 +71,7 @@ pub(super) async fn update(
     let site = find(&call, &mut tx, id).await?;
     let change =
         Change::AnalyticsSite { site_token: site.site_token.clone(), subdomain_id: site.subdomain_id };
-    app.commit(tx, vec![change]).await?;
+    call.commit(&app, tx, vec![change]).await?;
     Ok(call.reply(site.into()))
 }
 
@@ -81,6 +81,7 @@ pub(super) async fn delete(
     State(app): State<App>,
     Path(id): Path<Uuid>,
 ) -> Result<Reply<Deletion>, Problem> {
+    call.require_fresh_sign_in(&app)?;
     let mut tx = store::begin(&app.db).await?;
     // Locks the usage counters first, as every transaction does.
     usage::lock(&mut tx, call.account_id).await?;
@@ -89,6 +90,6 @@ pub(super) async fn delete(
     let (site_token, subdomain_id) = gone.ok_or_else(|| Problem::not_found("analytics site"))?;
     usage::release(&mut tx, call.account_id, Counter::Projects).await?;
     purges::insert_event_purge(&mut tx, call.account_id, Some(id), call.now).await?;
-    app.commit(tx, vec![Change::AnalyticsSite { site_token, subdomain_id }]).await?;
+    call.commit(&app, tx, vec![Change::AnalyticsSite { site_token, subdomain_id }]).await?;
     Ok(call.reply(Deletion::now()))
 }

@@ -67,7 +67,8 @@ pub(super) async fn create(
         return Err(slug_taken(&request.slug));
     }
     let automation = find(&call, &mut tx, id).await?;
-    app.commit(tx, vec![]).await?;
+    call.set_changed(Resource::Automations, id, &automation.name);
+    call.commit(&app, tx, vec![]).await?;
 
     let next = call.suggestions(&app, After::Automation { id, is_enabled }).await;
     Ok(call.created(view(&app, automation, None)).with_next(next))

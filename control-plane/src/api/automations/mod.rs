@@ -131,7 +131,7 @@ async fn delete(
         return Err(Problem::not_found("automation"));
     }
     usage::release(&mut tx, call.account_id, Counter::Projects).await?;
-    app.commit(tx, vec![]).await?;
+    call.commit(&app, tx, vec![]).await?;
     app.http_targets.invalidate(id);
     Ok(call.reply(Deletion::now()))
 }

@@ -116,7 +116,7 @@ pub(super) async fn replay(
     if keeps_outputs {
         copy_steps(&mut tx, call.account_id, run_id, new_id, &kept, call.now).await?;
     }
-    app.commit_and_send(tx, vec![Signal::RunsDue { account_ids: vec![call.account_id] }]).await?;
+    call.commit_and_send(&app, tx, vec![Signal::RunsDue { account_ids: vec![call.account_id] }]).await?;
     Ok(call.reply(ReplayedRunView { run_id: new_id, status: AutomationRunStatus::Queued }))
 }
 

@@ -39,7 +39,7 @@ pub(super) async fn cancel(
     }
     let (_, run) = find_visible(&call, &mut tx, id, run_id).await?;
     let steps = steps_of(&mut tx, call.account_id, run_id).await?;
-    app.commit_and_send(tx, vec![Signal::RunsAnswered { run_ids: vec![run_id] }]).await?;
+    call.commit_and_send(&app, tx, vec![Signal::RunsAnswered { run_ids: vec![run_id] }]).await?;
     Ok(call.reply(run_view(run, steps, masking(&app, &automation).as_ref())))
 }
 

@@ -78,7 +78,7 @@ pub(super) async fn test(
     if inserted != [InsertedRun::Queued] {
         return Err(Problem::not_found("automation"));
     }
-    app.commit_and_send(tx, vec![Signal::RunsDue { account_ids: vec![call.account_id] }]).await?;
+    call.commit_and_send(&app, tx, vec![Signal::RunsDue { account_ids: vec![call.account_id] }]).await?;
     let run = wait(&app, call.account_id, id, run_id).await?;
     let mut conn = store::acquire(&app.db).await?;
     let steps = steps_of(&mut conn, call.account_id, run_id).await?;

@@ -94,7 +94,7 @@ pub(super) async fn update(
         SaveOutcome::Missing => return Err(Problem::not_found("automation")),
     }
     let automation = find_readable(&call, &mut tx, id).await?;
-    app.commit(tx, vec![]).await?;
+    call.commit(&app, tx, vec![]).await?;
     app.http_targets.invalidate(id);
     Ok(call.reply(view(&app, automation, None)))
 }

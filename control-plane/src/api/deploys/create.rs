@@ -129,7 +129,7 @@ pub(super) async fn create(
         };
         (response, "Upload the zip, then publish its site")
     };
-    app.commit(tx, vec![]).await?;
+    call.commit(&app, tx, vec![]).await?;
     let next = call.suggestions(&app, After::Deploy { id, hint }).await;
     Ok(CreatedOrChanged::Created(call.created(response).with_next(next)))
 }

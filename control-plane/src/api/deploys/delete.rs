@@ -35,6 +35,6 @@ pub(super) async fn delete(
     }
     let preview = deploy.preview_token.zip(deploy.subdomain);
     let changes = preview.map(|(token, name)| Change::Host { host: previews::label(&token, &name) });
-    app.commit(tx, changes.into_iter().collect()).await?;
+    call.commit(&app, tx, changes.into_iter().collect()).await?;
     Ok(call.reply(Deletion::now()))
 }

@@ -123,7 +123,8 @@ async fn create(
         return Err(call.count_exceeded(&mut tx, Counter::Domains).await);
     }
     let created = view(&app, find(&call, &mut tx, id).await?, call.now);
-    app.commit(tx, vec![]).await?;
+    call.set_changed(Resource::Domains, id, &new.domain);
+    call.commit(&app, tx, vec![]).await?;
     let hint = created.hint().unwrap_or_default();
     let next = call.suggestions(&app, After::Domain { id, hint: &hint }).await;
     Ok(call.created(created).with_next(next))
@@ -145,7 +146,7 @@ async fn update(
     let before = find(&call, &mut tx, id).await?;
     store::domains::update_domain(&mut tx, call.account_id, id, &request.change(&before)).await?;
     let domain = find(&call, &mut tx, id).await?;
-    app.commit(tx, vec![Change::Host { host: domain.domain.clone() }]).await?;
+    call.commit(&app, tx, vec![Change::Host { host: domain.domain.clone() }]).await?;
     let now = call.now;
     Ok(call.reply(view(&app, domain, now)))
 }
@@ -190,6 +191,6 @@ async fn delete(
         changes.push(Change::Certificate { name: host.clone() });
     }
     changes.push(Change::Host { host });
-    app.commit(tx, changes).await?;
+    call.commit(&app, tx, changes).await?;
     Ok(call.reply(Deletion::now()))
 }

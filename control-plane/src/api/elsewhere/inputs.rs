@@ -36,6 +36,8 @@ fn key_with(scopes: &[&str]) -> SecurityRequirement {
 pub(super) struct SignInQuery {
     /// Path of this host to return to afterwards. Default: `/account`.
     return_to: Option<String>,
+    /// Whether the provider must ask for the credentials again, for calls that need a recent sign-in.
+    again: Option<bool>,
 }
 
 /// Answers as JSON, as an HTML form sends them, or with files.

@@ -135,7 +135,8 @@ async fn create(
     let mut tx = store::begin(&app.db).await?;
     store::folders::insert_folder(&mut tx, call.account_id, id, name, description, call.now).await?;
     let folder = find(&call, &mut tx, id).await?;
-    app.commit(tx, vec![]).await?;
+    call.set_changed(Resource::Folders, id, name);
+    call.commit(&app, tx, vec![]).await?;
 
     let next = call.suggestions(&app, After::Folder { id, name: &folder.name }).await;
     Ok(call.created(view(folder)).with_next(next))
@@ -191,7 +192,7 @@ async fn update(
     call.check_id(&mut tx, Resource::Folders, id).await?;
     store::folders::update_folder(&mut tx, call.account_id, id, &change, call.now).await?;
     let folder = find(&call, &mut tx, id).await?;
-    app.commit(tx, vec![]).await?;
+    call.commit(&app, tx, vec![]).await?;
     Ok(call.reply(view(folder)))
 }
 
@@ -211,7 +212,7 @@ async fn delete(
     // everything.
     let revoked = store::keys::revoke_keys_of_folder(&mut tx, call.account_id, id, call.now).await?;
     store::folders::delete_folder(&mut tx, call.account_id, id).await?;
-    app.commit(tx, vec![]).await?;
+    call.commit(&app, tx, vec![]).await?;
     app.credentials.invalidate(&revoked);
     Ok(call.reply(Deletion::now()))
 }

@@ -99,7 +99,8 @@ pub(crate) async fn create_form<S>(
         call.relink(&mut tx, new.id, &webhook_ids).await?;
     }
     mappings::check_new(&mut tx, call.account_id, new.id, &webhook_ids).await?;
-    app.commit(tx, vec![Change::Form { form_id: new.id }]).await?;
+    call.set_changed(Resource::Forms, new.id, &new.name);
+    call.commit(app, tx, vec![Change::Form { form_id: new.id }]).await?;
 
     let next = call.suggestions(app, After::Form { id: new.id }).await;
     let urls = addresses(app, new.id);

@@ -72,6 +72,7 @@ async fn delete(
     State(app): State<App>,
     Path(id): Path<Uuid>,
 ) -> Result<Reply<Deletion>, Problem> {
+    call.require_fresh_sign_in(&app)?;
     let mut tx = store::begin(&app.db).await?;
     call.check_id(&mut tx, Resource::Forms, id).await?;
     usage::lock(&mut tx, call.account_id).await?;
@@ -79,6 +80,6 @@ async fn delete(
         return Err(Problem::not_found("form"));
     }
     usage::release(&mut tx, call.account_id, Counter::Projects).await?;
-    app.commit(tx, vec![Change::Form { form_id: id }]).await?;
+    call.commit(&app, tx, vec![Change::Form { form_id: id }]).await?;
     Ok(call.reply(Deletion::now()))
 }

@@ -133,7 +133,7 @@ pub(super) async fn update(
     let form = store::forms::find_form(&mut tx, call.account_id, id).await?;
     let view = views(&call, &app, &mut tx, form.into_iter().collect()).await?.pop();
     let view = view.ok_or_else(|| Problem::not_found("form"))?;
-    app.commit(tx, vec![Change::Form { form_id: id }]).await?;
+    call.commit(&app, tx, vec![Change::Form { form_id: id }]).await?;
     Ok(call.reply(view))
 }
 

@@ -117,7 +117,8 @@ async fn create(
         changes.push(change);
         site = Some(new);
     }
-    app.commit(tx, changes).await?;
+    call.set_changed(Resource::Subdomains, subdomain.id, &subdomain.name);
+    call.commit(&app, tx, changes).await?;
     if is_renamed {
         app.credentials.invalidate_account(call.account_id);
     }

@@ -227,10 +227,12 @@ async fn publish_one(
         UpsertOutcome::Unchanged(_) => vec![],
         UpsertOutcome::Created(id) | UpsertOutcome::Updated(id) => {
             let location = store::pages::find_location(&mut tx, account_id, id).await?;
+            let slug = location.as_ref().map_or("", |location| location.slug.as_str());
+            call.set_changed(Resource::Pages, id, slug);
             location.into_iter().map(Change::from).collect()
         }
     };
-    app.commit(tx, changes).await?;
+    call.commit(app, tx, changes).await?;
     Ok(upserted)
 }
 

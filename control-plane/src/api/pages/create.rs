@@ -106,8 +106,13 @@ pub(super) async fn create(
     }
     let page = store::pages::find_page(&mut tx, call.account_id, new.id).await?;
     let view = PageView::new(&app, page.ok_or_else(|| Problem::not_found("page"))?.summary);
-    app.commit(tx, vec![Change::Page { subdomain_id: subdomain.id, slug: view.slug.clone(), path: None }])
-        .await?;
+    call.set_changed(Resource::Pages, new.id, &view.slug);
+    call.commit(
+        &app,
+        tx,
+        vec![Change::Page { subdomain_id: subdomain.id, slug: view.slug.clone(), path: None }],
+    )
+    .await?;
 
     let (id, is_published, is_scheduled) = (view.id, view.is_published, view.publish_at.is_some());
     let next = call.suggestions(&app, After::Page { id, is_published, is_scheduled }).await;

@@ -124,6 +124,7 @@ async fn delete_one(call: &Call<scope::PagesDelete>, app: &App, id: Uuid) -> Res
     let gone = store::pages::delete_page(&mut tx, account_id, id).await?;
     let location = gone.ok_or_else(|| Problem::not_found("page"))?;
     usage::release(&mut tx, account_id, Counter::Projects).await?;
-    app.commit(tx, vec![location.into()]).await?;
+    call.set_changed(Resource::Pages, id, &location.slug);
+    call.commit(app, tx, vec![location.into()]).await?;
     Ok(archived)
 }

@@ -136,7 +136,7 @@ pub(super) async fn finish<S>(
     let page = page.ok_or_else(|| Problem::not_found("page"))?;
     let change = page.location().into();
     let (tag, page) = detail(&call, app, &mut tx, page).await?;
-    app.commit(tx, vec![change]).await?;
+    call.commit(app, tx, vec![change]).await?;
     Ok(WithHeaders(tag, call.reply(page)))
 }
 

@@ -37,6 +37,7 @@ pub(super) async fn delete(
     Path(form_id): Path<Uuid>,
     Query(query): Query<SubmissionErasureQuery>,
 ) -> Result<Reply<SubmissionErasureResponse>, Problem> {
+    call.require_fresh_sign_in(&app)?;
     let Some(spellings) = email_spellings(query.email.trim()) else {
         let error = FieldError::new("email", "email", "email must be an e-mail address");
         return Err(Problem::validation(vec![error]));
@@ -54,7 +55,7 @@ pub(super) async fn delete(
                 .await?;
         let Erasure { deleted: now_deleted, is_all, signals } =
             erased.ok_or_else(|| Problem::not_found("form"))?;
-        app.commit_and_send(tx, signals).await?;
+        call.commit_and_send(&app, tx, signals).await?;
         deleted += now_deleted;
         if is_all {
             return Ok(call.reply(SubmissionErasureResponse { deleted }));

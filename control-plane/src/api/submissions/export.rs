@@ -6,16 +6,11 @@
 
 use std::time::Duration;
 
-use aide::OperationOutput;
-use aide::generate::GenContext;
-use aide::openapi::{MediaType, Operation, Response as ResponseDoc};
 use axum::body::Body;
 use axum::extract::State;
-use axum::response::{IntoResponse, Response};
 use bytes::BytesMut;
 use domain::scopes::Resource;
 use futures::{StreamExt, TryStreamExt};
-use http::header;
 use store::forms::Form;
 use store::submissions::{CsvChunk, csv_column_names, export_submissions};
 use tokio::sync::mpsc;
@@ -23,6 +18,7 @@ use uuid::Uuid;
 use web::{Path, Problem};
 
 use crate::App;
+use crate::api::csv_file::CsvFile;
 use crate::call::{Call, scope};
 use crate::exports::ExportPermit;
 
@@ -30,41 +26,6 @@ use crate::exports::ExportPermit;
 const CHUNK_BYTES: usize = 64 << 10;
 /// Chunks buffered ahead of the reader.
 const CHUNKS: usize = 4;
-
-/// A CSV file in the process of being sent.
-pub(super) struct CsvFile {
-    name: String,
-    body: Body,
-}
-
-impl IntoResponse for CsvFile {
-    fn into_response(self) -> Response {
-        let headers = [
-            (header::CONTENT_TYPE, "text/csv; charset=utf-8; header=present".to_owned()),
-            (header::CONTENT_DISPOSITION, format!("attachment; filename=\"{}\"", self.name)),
-            (header::CACHE_CONTROL, "no-store".to_owned()),
-            (header::X_CONTENT_TYPE_OPTIONS, "nosniff".to_owned()),
-        ];
-        (headers, self.body).into_response()
-    }
-}
-
-impl OperationOutput for CsvFile {
-    type Inner = Self;
-
-    fn operation_response(_: &mut GenContext, _: &mut Operation) -> Option<ResponseDoc> {
-        let content = [("text/csv".to_owned(), MediaType::default())].into_iter().collect();
-        Some(ResponseDoc { description: "The file.".to_owned(), content, ..ResponseDoc::default() })
-    }
-
-    fn inferred_responses(
-        ctx: &mut GenContext,
-        operation: &mut Operation,
-    ) -> Vec<(Option<u16>, ResponseDoc)> {
-        let file = Self::operation_response(ctx, operation);
-        file.into_iter().map(|file| (Some(200), file)).collect()
-    }
-}
 
 pub(super) async fn export(
     call: Call<scope::SubmissionsRead>,

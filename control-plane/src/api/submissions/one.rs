@@ -40,6 +40,6 @@ pub(super) async fn delete_one(
     call.check_id(&mut tx, Resource::Forms, form_id).await?;
     let deleted = delete_submission(&mut tx, call.account_id, form_id, id, &writer).await?;
     let signals = deleted.ok_or_else(|| Problem::not_found("submission"))?;
-    app.commit_and_send(tx, signals).await?;
+    call.commit_and_send(&app, tx, signals).await?;
     Ok(call.reply(Deletion::now()))
 }

@@ -107,7 +107,7 @@ pub(super) async fn upsert(
         find_submission(&mut tx, call.account_id, form_id, new.id).await?.ok_or_else(not_found)?;
     call.bind_files(&mut tx, &form, &submission, &submission.payload).await?;
     let data = SubmissionView::find(&mut tx, call.account_id, &form.fields, submission).await?;
-    app.commit_and_send(tx, signals).await?;
+    call.commit_and_send(&app, tx, signals).await?;
     let next = call.suggestions(&app, After::Submission { form_id, id: new.id }).await;
     let written = SubmissionUpsertResponse { data, created: true };
     Ok(CreatedOrChanged::Created(call.created(written).with_next(next)))
@@ -198,7 +198,7 @@ async fn finish<S>(
     match changed {
         UpdateOutcome::Done(submission, signals) => {
             let view = SubmissionView::find(&mut tx, call.account_id, &form.fields, *submission).await?;
-            app.commit_and_send(tx, signals).await?;
+            call.commit_and_send(app, tx, signals).await?;
             Ok(view)
         }
         UpdateOutcome::Duplicate => Err(duplicate(form)),

@@ -98,8 +98,9 @@ async fn create(
     }
     let mut tx = store::begin(&app.db).await?;
     let InsertedWebhook { webhook, secret } = input.insert(&call, &app, &mut tx).await?;
+    call.set_changed(Resource::Webhooks, webhook.id, webhook.description.as_deref().unwrap_or_default());
     let webhook = view(&app, &call, webhook)?;
-    app.commit(tx, vec![]).await?;
+    call.commit(&app, tx, vec![]).await?;
 
     let next = call.suggestions(&app, After::Webhook { id: webhook.id }).await;
     let webhook = WebhookUpdateResponse { webhook, template_detected: detected.is_some() };
@@ -154,6 +155,6 @@ async fn delete(
         return Err(Problem::not_found("webhook"));
     }
     usage::release(&mut tx, call.account_id, Counter::Webhooks).await?;
-    app.commit(tx, vec![]).await?;
+    call.commit(&app, tx, vec![]).await?;
     Ok(call.reply(Deletion::now()))
 }

@@ -49,7 +49,7 @@ pub(super) async fn test(
         now,
     )
     .await?;
-    app.commit_and_send(tx, vec![Signal::DeliveriesDue { webhook_ids: vec![webhook_id] }]).await?;
+    call.commit_and_send(&app, tx, vec![Signal::DeliveriesDue { webhook_ids: vec![webhook_id] }]).await?;
     let delivery = wait(&app, &call, id).await?;
     Ok(call.reply(view(delivery)))
 }

@@ -32,6 +32,7 @@ pub(super) async fn rotate_secret(
     Path(id): Path<Uuid>,
     OptionalJson(rotation): OptionalJson<RotateWebhookSecretRequest>,
 ) -> Result<Reply<WebhookSecretResponse>, Problem> {
+    call.require_fresh_sign_in(&app)?;
     let previous_ttl = match rotation.and_then(|rotation| rotation.keep_previous_for_seconds) {
         Some(seconds) if !(0..=PREVIOUS_SECONDS_MAX).contains(&seconds) => {
             let message = format!("keepPreviousForSeconds must be 0 to {PREVIOUS_SECONDS_MAX}");
@@ -49,7 +50,7 @@ pub(super) async fn rotate_secret(
     let until = call.now + previous_ttl;
     store::webhooks::update_secret(&mut tx, call.account_id, id, &sealed, until, call.now).await?;
     let webhook = find(&call, &mut tx, id).await?;
-    app.commit(tx, vec![]).await?;
+    call.commit(&app, tx, vec![]).await?;
     let webhook = view(&app, &call, webhook)?;
     Ok(call.reply(WebhookSecretResponse { webhook, secret }))
 }

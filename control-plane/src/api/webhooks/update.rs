@@ -83,7 +83,7 @@ pub(super) async fn update(
         check_mapping(&mut tx, call.account_id, id).await?;
     }
     let webhook = find(&call, &mut tx, id).await?;
-    app.commit(tx, vec![]).await?;
+    call.commit(&app, tx, vec![]).await?;
     let webhook = view(&app, &call, webhook)?;
     Ok(call.reply(WebhookUpdateResponse { webhook, template_detected: detected }))
 }

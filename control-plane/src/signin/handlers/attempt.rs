@@ -30,6 +30,9 @@ pub(in crate::signin) struct SignInState {
     nonce: String,
     pkce_verifier: String,
     pub(in crate::signin) return_to: String,
+    /// Whether the provider must have asked for the credentials. Absent in attempts of earlier releases.
+    #[serde(default)]
+    again: bool,
 }
 
 impl SignInState {
@@ -44,9 +47,18 @@ impl SignInState {
     }
 
     /// Returns the secrets of the attempt; `state` comes from the callback.
-    pub(in crate::signin) fn secrets(&self, state: String) -> FlowSecrets {
-        FlowSecrets { state, nonce: self.nonce.clone(), pkce_verifier: self.pkce_verifier.clone() }
+    pub(in crate::signin) fn secrets(&self, app: &App, state: String) -> FlowSecrets {
+        FlowSecrets {
+            state,
+            nonce: self.nonce.clone(),
+            pkce_verifier: self.pkce_verifier.clone(),
+            fresh_for: fresh_for(app, self.again),
+        }
     }
+}
+
+fn fresh_for(app: &App, again: bool) -> Option<Duration> {
+    again.then_some(app.signin.config.fresh_for)
 }
 
 pub(in crate::signin) async fn begin(
@@ -58,7 +70,7 @@ pub(in crate::signin) async fn begin(
 ) -> Result<Response, Problem> {
     let provider = app.signin.providers.find(&name)?;
     check_rate(&app, ip).await?;
-    let secrets = FlowSecrets::new(&app.rng);
+    let secrets = FlowSecrets::new(&app.rng, fresh_for(&app, query.again));
     let authorize_url = provider.authorize(&secrets).await.map_err(|error| unreachable(&name, &error))?;
 
     let cookies = app.signin.cookies;
@@ -71,6 +83,7 @@ pub(in crate::signin) async fn begin(
         nonce: secrets.nonce,
         pkce_verifier: secrets.pkce_verifier,
         return_to: query.path().to_owned(),
+        again: query.again,
     };
     let sign_in = NewSignIn {
         state_hash: token::hash(&secrets.state),

@@ -41,7 +41,7 @@ pub(in crate::signin) async fn finish(
         tracing::info!(provider = name, error = query.error, "a provider returned without a code");
         return Ok(not_signed_in(&app, provider, &sign_in));
     };
-    let secrets = sign_in.secrets(state);
+    let secrets = sign_in.secrets(&app, state);
     let params = CallbackParams { code, issuer: query.iss.as_deref() };
     match provider.identify(params, &secrets).await {
         Ok(identity) => session::begin(&app, &headers, &identity, &sign_in.return_to).await,

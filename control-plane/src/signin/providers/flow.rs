@@ -1,5 +1,7 @@
 //! The values that the authorization code flow passes between its two requests.
 
+use std::time::Duration;
+
 use service::Rng;
 
 use crate::signin::token;
@@ -12,12 +14,14 @@ pub(in crate::signin) struct FlowSecrets {
     pub(in crate::signin) nonce: String,
     /// The redirect carries only its hash; the code exchange carries the verifier itself.
     pub(in crate::signin) pkce_verifier: String,
+    /// The greatest age of the sign-in at the provider; `None` for any.
+    pub(in crate::signin) fresh_for: Option<Duration>,
 }
 
 impl FlowSecrets {
-    pub(in crate::signin) fn new(rng: &Rng) -> Self {
+    pub(in crate::signin) fn new(rng: &Rng, fresh_for: Option<Duration>) -> Self {
         let token = || token::generate(rng);
-        Self { state: token(), nonce: token(), pkce_verifier: token() }
+        Self { state: token(), nonce: token(), pkce_verifier: token(), fresh_for }
     }
 }
 

@@ -5,11 +5,12 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use cache::{Bounds, StaleOnErrorCache};
+use chrono::{DateTime, Utc};
 use openidconnect::core::{
-    CoreAuthDisplay, CoreAuthenticationFlow, CoreClaimName, CoreClaimType, CoreClient, CoreClientAuthMethod,
-    CoreGrantType, CoreIdToken, CoreIdTokenClaims, CoreJsonWebKey, CoreJweContentEncryptionAlgorithm,
-    CoreJweKeyManagementAlgorithm, CoreJwsSigningAlgorithm as Alg, CoreResponseMode, CoreResponseType,
-    CoreSubjectIdentifierType, CoreUserInfoClaims,
+    CoreAuthDisplay, CoreAuthPrompt, CoreAuthenticationFlow, CoreClaimName, CoreClaimType, CoreClient,
+    CoreClientAuthMethod, CoreGrantType, CoreIdToken, CoreIdTokenClaims, CoreJsonWebKey,
+    CoreJweContentEncryptionAlgorithm, CoreJweKeyManagementAlgorithm, CoreJwsSigningAlgorithm as Alg,
+    CoreResponseMode, CoreResponseType, CoreSubjectIdentifierType, CoreUserInfoClaims,
 };
 use openidconnect::{
     AccessToken, AdditionalProviderMetadata, AuthType, AuthorizationCode, ClaimsVerificationError, ClientId,
@@ -38,6 +39,9 @@ const ALLOWED_ALGORITHMS: [Alg; 8] = [
     Alg::EcdsaP384Sha384,
     Alg::EdDsa,
 ];
+
+/// How far the provider's clock may be behind.
+const CLOCK_SKEW: Duration = Duration::from_secs(60);
 
 /// The metadata of a provider, including its keys.
 type Metadata = ProviderMetadata<
@@ -112,12 +116,17 @@ impl Oidc {
         let client = self.client(&*self.fetch_metadata().await?);
         let verifier = PkceCodeVerifier::new(secrets.pkce_verifier.clone());
         let (state, nonce) = (CsrfToken::new(secrets.state.clone()), Nonce::new(secrets.nonce.clone()));
-        let (url, _, _) = client
+        let request = client
             .authorize_url(CoreAuthenticationFlow::AuthorizationCode, move || state, move || nonce)
             .add_scope(Scope::new("email".to_owned()))
             .add_scope(Scope::new("profile".to_owned()))
-            .set_pkce_challenge(PkceCodeChallenge::from_code_verifier_sha256(&verifier))
-            .url();
+            .set_pkce_challenge(PkceCodeChallenge::from_code_verifier_sha256(&verifier));
+        // `max_age` alone obliges the provider to say when the person signed in.
+        let request = match secrets.fresh_for {
+            Some(fresh_for) => request.set_max_age(fresh_for).add_prompt(CoreAuthPrompt::Login),
+            None => request,
+        };
+        let (url, _, _) = request.url();
         Ok(url)
     }
 
@@ -142,6 +151,9 @@ impl Oidc {
             .id_token()
             .ok_or_else(|| ProviderError::Invalid("the response has no ID token".to_owned()))?;
         let claims = self.verify(client, id_token, &Nonce::new(secrets.nonce.clone())).await?;
+        if let Some(fresh_for) = secrets.fresh_for {
+            self.check_auth_time(claims.auth_time(), fresh_for)?;
+        }
         let mut identity = ProviderIdentity {
             issuer: self.issuer.to_string(),
             subject: claims.subject().to_string(),
@@ -221,6 +233,20 @@ impl Oidc {
             other => other,
         };
         claims.map_err(|error| ProviderError::Invalid(error.to_string()))
+    }
+
+    /// Rejects a sign-in that the provider took from an earlier one, although a new one was asked for.
+    fn check_auth_time(
+        &self,
+        auth_time: Option<DateTime<Utc>>,
+        fresh_for: Duration,
+    ) -> Result<(), ProviderError> {
+        let oldest = self.clock.now() - fresh_for - CLOCK_SKEW;
+        match auth_time {
+            Some(at) if at >= oldest => Ok(()),
+            Some(_) => Err(ProviderError::Invalid("it did not ask for a new sign-in".to_owned())),
+            None => Err(ProviderError::Invalid("the ID token lacks auth_time".to_owned())),
+        }
     }
 
     /// Returns the userinfo of the same subject. A failure is not fatal, because it does not identify the user.

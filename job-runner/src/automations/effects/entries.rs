@@ -4,6 +4,7 @@ use automation::execution::{EffectCall, EffectError, Failure};
 use domain::entries::{self, DATA_BYTES_MAX};
 use domain::scopes::{Action, Resource, Scope};
 use serde_json::{Map, Value, json};
+use store::activity::ChangedResource;
 use store::entries::NewEntry;
 use uuid::Uuid;
 
@@ -69,6 +70,8 @@ pub(super) async fn delete(
     let shown = store::entries::delete_entry(&mut transaction.tx, account_id, page_id, entry_id).await?;
     let deleted = shown.is_some();
     if let Some(shown) = shown {
+        let page = ChangedResource { kind: Resource::Pages.as_str(), id: page_id, name: &shown.slug };
+        transaction.record("entries.delete", Some(page)).await?;
         transaction.publish(shown.into()).await?;
     }
     Ok(json!({"deleted": deleted}))

@@ -7,6 +7,7 @@ use domain::pages::{self, Content, Publication, PublicationChange};
 use domain::scopes::{Action, Resource, Scope};
 use domain::timestamps;
 use serde_json::{Map, Value, json};
+use store::activity::ChangedResource;
 use store::pages::{NewPage, PageChange};
 use store::subdomains::Subdomain;
 use store::usage::{self, Counter};
@@ -177,6 +178,9 @@ async fn output(
     slug: &str,
     created: bool,
 ) -> Result<Value, Abort> {
+    let operation = if created { "pages.create" } else { "pages.update" };
+    let page = ChangedResource { kind: Resource::Pages.as_str(), id, name: slug };
+    transaction.record(operation, Some(page)).await?;
     let account_id = transaction.context.account_id;
     let updated_at = store::pages::lock_page(&mut transaction.tx, account_id, id).await?;
     Ok(json!({"id": id, "slug": slug, "created": created, "updatedAt": updated_at.map(millis)}))

@@ -5,6 +5,7 @@ use chrono::{DateTime, Utc};
 use contract::{Change, Signal};
 use domain::scopes::{Resource, Scope};
 use serde_json::Value;
+use store::activity::{Actor, ChangedResource, NewActivity, insert_activity};
 use store::automations::{Authority, lock_run, store_steps};
 use uuid::Uuid;
 
@@ -27,6 +28,22 @@ impl Transaction<'_> {
     pub(super) async fn check(&mut self, scope: Scope, kind: Resource, id: Uuid) -> Result<(), Abort> {
         let account_id = self.context.account_id;
         authority::check(&mut self.tx, account_id, &self.authority, scope, (kind, id)).await
+    }
+
+    /// Adds a change to the account's log, under the operation of the API that does the same.
+    pub(super) async fn record(
+        &mut self,
+        operation: &str,
+        resource: Option<ChangedResource<'_>>,
+    ) -> Result<(), Abort> {
+        let activity = NewActivity {
+            at: self.now,
+            actor: Actor::Automation(self.context.automation_id),
+            operation,
+            resource,
+            request_id: None,
+        };
+        Ok(insert_activity(&mut self.tx, self.context.account_id, &activity).await?)
     }
 
     /// Publishes a change to the edges: reliably through the outbox, and after the commit over the bus.

@@ -66,6 +66,16 @@ async fn a_run_creates_finds_and_deletes_an_entry_submits_a_form_and_sends_a_web
     assert_eq!(steps[3].output, json!({"deleted": true}));
     let entries = account.json("select jsonb_agg(data) from page_entries").await;
     assert_eq!(entries, json!([{"mail": "other@b.co"}]), "the entry that was found is gone");
+    let logged = account
+        .json(
+            "select jsonb_agg(jsonb_build_array(actor_type, actor_id, operation, resource_id)) from activity",
+        )
+        .await;
+    assert_eq!(
+        logged,
+        json!([["automation", automation.id, "entries.delete", page]]),
+        "new data is no change"
+    );
     let submission =
         account.json("select jsonb_build_array(id, form_id, payload, status) from submissions").await;
     let submission_id = &steps[4].output["submissionId"];

@@ -76,6 +76,14 @@ impl Plan {
         Self::ALL.into_iter().find(|plan| plan.as_str() == text)
     }
 
+    /// Returns for how many days the log of changes is kept.
+    pub fn activity_days(self) -> i32 {
+        match self {
+            Self::Free | Self::Pro => 90,
+            Self::Scale => 365,
+        }
+    }
+
     /// Returns the price in US dollars a month.
     pub fn price(self) -> u32 {
         match self {

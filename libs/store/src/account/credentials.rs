@@ -46,6 +46,9 @@ pub enum Credential {
     /// The session of a browser.
     Session {
         id: Uuid,
+        /// The person who signed in.
+        identity_id: Uuid,
+        signed_in_at: DateTime<Utc>,
         /// When it ends without further use.
         expires_at: DateTime<Utc>,
         /// When its use was last recorded.
@@ -194,7 +197,7 @@ pub async fn find_by_session(
     now: DateTime<Utc>,
 ) -> Result<Option<Caller>, Error> {
     let row = query!(
-        r#"select s.id as session_id, s.expires_at, s.last_seen_at, s.ends_at,
+        r#"select s.id as session_id, s.identity_id, s.created_at as signed_in_at, s.expires_at, s.last_seen_at, s.ends_at,
                   a.id, a.plan, a.name, a.timezone, a.claim_deadline, a.claimed_at, a.suspended_at, a.created_at,
                   (select name from subdomains where account_id = a.id order by created_at, id limit 1) as subdomain,
                   i.email,
@@ -215,6 +218,8 @@ pub async fn find_by_session(
     let Some(row) = row else { return Ok(None) };
     let credential = Credential::Session {
         id: row.session_id,
+        identity_id: row.identity_id,
+        signed_in_at: row.signed_in_at,
         expires_at: row.expires_at,
         last_seen_at: row.last_seen_at,
         ends_at: row.ends_at,

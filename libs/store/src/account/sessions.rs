@@ -3,7 +3,7 @@
 //! Sessions are found by the hash of the cookie's token, so a copy of the database opens none.
 
 use chrono::{DateTime, Utc};
-use sqlx::{query, query_as};
+use sqlx::{query, query_as, query_scalar};
 use uuid::Uuid;
 
 use crate::{Conn, Error};
@@ -77,6 +77,53 @@ pub async fn find_session(
     .fetch_optional(conn)
     .await?;
     Ok(found)
+}
+
+/// A session in its person's list.
+#[derive(Debug, Clone)]
+pub struct ListedSession {
+    pub id: Uuid,
+    pub signed_in_at: DateTime<Utc>,
+    /// When its use was last recorded.
+    pub last_seen_at: DateTime<Utc>,
+    /// When it ends without further use.
+    pub expires_at: DateTime<Utc>,
+    /// When it ends regardless of use.
+    pub ends_at: DateTime<Utc>,
+}
+
+/// Returns up to `limit` current sessions of a person, newest first.
+pub async fn list_sessions(
+    conn: &mut Conn,
+    identity_id: Uuid,
+    now: DateTime<Utc>,
+    limit: i64,
+) -> Result<Vec<ListedSession>, Error> {
+    let sessions = query_as!(
+        ListedSession,
+        "select id, created_at as signed_in_at, last_seen_at, expires_at, ends_at from sessions
+         where identity_id = $1 and expires_at > $2 order by created_at desc, id desc limit $3",
+        identity_id,
+        now,
+        limit,
+    );
+    Ok(sessions.fetch_all(conn).await?)
+}
+
+/// Deletes a current session of a person. Returns the hash of its token, or `None` if the person has no such session.
+pub async fn delete_own_session(
+    conn: &mut Conn,
+    identity_id: Uuid,
+    id: Uuid,
+    now: DateTime<Utc>,
+) -> Result<Option<Vec<u8>>, Error> {
+    let token_hash = query_scalar!(
+        "delete from sessions where identity_id = $1 and id = $2 and expires_at > $3 returning token_hash",
+        identity_id,
+        id,
+        now,
+    );
+    Ok(token_hash.fetch_optional(conn).await?)
 }
 
 /// Records the use of a session, which moves its end to `expires_at`. A later record wins.

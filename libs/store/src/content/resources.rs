@@ -7,11 +7,13 @@ use uuid::Uuid;
 
 use crate::{Conn, Error};
 
-/// The folder of a resource.
-#[derive(Debug, Clone, Copy)]
+/// The folder and the name of a resource.
+#[derive(Debug, Clone)]
 pub struct ResourceFolder {
     pub id: Uuid,
     pub folder_id: Option<Uuid>,
+    /// Name, title or label.
+    pub name: String,
 }
 
 /// A resource in a folder.
@@ -34,7 +36,7 @@ pub async fn list_resource_folders(
 ) -> Result<Vec<ResourceFolder>, Error> {
     let places = query_as!(
         ResourceFolder,
-        r#"select id as "id!", folder_id from things where account_id = $1 and kind = $2 and id = any($3)"#,
+        r#"select id as "id!", folder_id, name as "name!" from things where account_id = $1 and kind = $2 and id = any($3)"#,
         account_id,
         kind.as_str(),
         ids,

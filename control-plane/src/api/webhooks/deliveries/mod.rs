@@ -65,7 +65,7 @@ async fn retry(
     check_is_active(&webhook)?;
     let delivery = deliveries::find_delivery(&mut tx, call.account_id, id).await?;
     let delivery = delivery.ok_or_else(|| Problem::not_found("delivery"))?;
-    app.commit_and_send(tx, vec![Signal::DeliveriesDue { webhook_ids: vec![webhook_id] }]).await?;
+    call.commit_and_send(&app, tx, vec![Signal::DeliveriesDue { webhook_ids: vec![webhook_id] }]).await?;
     Ok(call.reply(view(delivery)))
 }
 
@@ -86,6 +86,6 @@ async fn retry_failed(
     let mut tx = store::begin(&app.db).await?;
     check_is_active(&check_deliveries(&call, &mut tx, webhook_id).await?)?;
     let retried = deliveries::retry_failed(&mut tx, call.account_id, webhook_id, since, limit).await?;
-    app.commit(tx, vec![]).await?;
+    call.commit(&app, tx, vec![]).await?;
     Ok(call.reply(DeliveryRetriesResponse { retried, has_more: retried == limit.unsigned_abs() }))
 }

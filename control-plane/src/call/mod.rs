@@ -1,5 +1,7 @@
 //! The first argument of a handler: the authenticated and authorized caller.
 
+mod activity;
+
 use std::marker::PhantomData;
 use std::sync::Arc;
 
@@ -27,6 +29,7 @@ use web::{
     UsageCounter,
 };
 
+use self::activity::ActivityContext;
 use crate::App;
 
 /// A scope as a type, so that a handler's signature names the scope it requires.
@@ -119,7 +122,9 @@ pub struct Call<S> {
     pub now: DateTime<Utc>,
     /// The caller.
     pub caller: Arc<Caller>,
-    request_id: Arc<str>,
+    pub(crate) request_id: Arc<str>,
+    /// What the log of changes says of the call.
+    pub(crate) activity: ActivityContext,
     scope: PhantomData<S>,
 }
 
@@ -275,7 +280,8 @@ impl<S: RequiredScope> FromRequestParts<App> for Call<S> {
         if !caller.scopes.allows(S::SCOPE) {
             return Err(missing_scope(S::SCOPE));
         }
-        Ok(Self { account_id: caller.account.id, now, caller, request_id, scope: PhantomData })
+        let activity = ActivityContext::new(parts);
+        Ok(Self { account_id: caller.account.id, now, caller, request_id, activity, scope: PhantomData })
     }
 }
 
