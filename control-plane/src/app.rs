@@ -103,6 +103,8 @@ pub struct AppInner {
     pub edge_trust: EdgeTrust,
     /// The reference of the API.
     pub(crate) reference: Reference,
+    /// The templates and files of the console.
+    pub(crate) console: Arc<console::Assets>,
     /// The current time.
     pub clock: Clock,
     /// Random numbers and ids.
@@ -179,6 +181,7 @@ impl App {
             signin: SignIn::new(&config.signin, &addresses, &clock)?,
             domain_checks: DomainChecks::new(&config.domains, addresses.sites_domain())?,
             reference: Reference::new(addresses.base())?,
+            console: Arc::new(console::Assets::new(addresses.base())?),
             addresses,
             blobs: blobs::Blobs::connect(&config.blobs)?,
             uploads: Uploads::new(secrets.edge_token.expose_secret(), config.uploads.url_ttl),

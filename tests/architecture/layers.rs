@@ -9,7 +9,7 @@ const LAYERS: [&[&str]; 7] = [
     &["domain", "instruments"],
     &["contract", "automation", "redis-connection"],
     &["store", "warehouse", "cache", "queue", "blobs", "outbound", "dns", "web", "service"],
-    &["sandbox", "operations"],
+    &["sandbox", "operations", "console"],
     &["control-plane", "edge-server", "collector", "job-runner"],
     &["local", "operator"],
     &["tests"],

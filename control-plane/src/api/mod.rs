@@ -127,8 +127,19 @@ pub fn router(app: &App) -> Router {
         .route_layer(from_fn_with_state(app.clone(), crate::admission::admit));
     // The endpoint admits its requests by itself; the calls that they carry are admitted with them.
     let limit = DefaultBodyLimit::max(web::MAX_BODY_BYTES);
-    let mcp = crate::mcp::routes(app, api.clone().layer(limit).with_state(app.clone()), frame.count, catalog);
+    let unframed = api.clone().layer(limit).with_state(app.clone());
+    let mcp = crate::mcp::routes(app, unframed.clone(), frame.count, catalog);
+    // Its screens are clients: each of their calls is authenticated and admitted by itself.
+    let console = console::routes(console::Setup {
+        assets: Arc::clone(&app.console),
+        api: unframed,
+        count: frame.count,
+        document: serde_json::to_value(&document).unwrap_or_default(),
+        clock: app.clock.clone(),
+        rng: app.rng.clone(),
+    });
     api.merge(mcp)
+        .merge(console)
         .merge(automations::public::routes())
         .merge(crate::signin::routes(app))
         .fallback(async || {

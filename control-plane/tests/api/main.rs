@@ -8,6 +8,7 @@ mod analytics;
 mod automations;
 mod bad_input;
 mod compound;
+mod console;
 mod costs;
 mod document;
 mod forms;

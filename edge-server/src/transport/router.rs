@@ -8,7 +8,7 @@ use axum::extract::{Request, State};
 use axum::middleware::{from_fn_with_state, map_response};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get};
-use http::{StatusCode, header};
+use http::{HeaderValue, StatusCode, header};
 use service::metrics::HttpServerRequestDuration;
 use tower::ServiceExt;
 use web::{Code, CompletedRequest, Frame, Problem};
@@ -103,7 +103,7 @@ fn base_router(state: &EdgeState) -> Router {
         .route(tracker::FORMER_PATH, any(proxy::to_collector))
         .route(tracker::COLLECT_PATH, any(proxy::to_collector))
         .route("/api/{*rest}", any(proxy::to_control_plane))
-        .merge(sign_in_routes())
+        .merge(pages_for_people())
         .merge(reference_routes())
         .route("/", get(home))
         .fallback(async || Problem::new(Code::NotFound, "there is no such path"))
@@ -111,10 +111,11 @@ fn base_router(state: &EdgeState) -> Router {
         .with_state(state.clone())
 }
 
-/// The pages for sign-in and accounts, which the control plane serves.
-fn sign_in_routes() -> Router<EdgeState> {
-    let paths = ["/login", "/login/{*rest}", "/logout", "/claim/{*rest}", "/account", "/account/{*rest}"];
-    paths.into_iter().fold(Router::new(), |router, path| router.route(path, any(proxy::to_control_plane)))
+/// The pages for sign-in and accounts and the console, which the control plane serves.
+fn pages_for_people() -> Router<EdgeState> {
+    let sign_in = ["/login", "/login/{*rest}", "/logout", "/claim/{*rest}", "/account", "/account/{*rest}"];
+    let paths = sign_in.into_iter().chain(["/console", "/console/{*rest}"]);
+    paths.fold(Router::new(), |router, path| router.route(path, any(proxy::to_control_plane)))
 }
 
 /// The reference and what clients look up under fixed paths, which the control plane serves.
@@ -124,11 +125,19 @@ fn reference_routes() -> Router<EdgeState> {
     paths.fold(Router::new(), |router, path| router.route(path, any(proxy::to_control_plane)))
 }
 
-async fn home(State(state): State<EdgeState>) -> Response {
+/// Answers browsers with a page of the control plane, and other clients with text.
+async fn home(State(state): State<EdgeState>, request: Request) -> Response {
+    let accepted = request.headers().get(header::ACCEPT).and_then(|value| value.to_str().ok());
+    if accepted.is_some_and(|accepted| accepted.contains("text/html")) {
+        let mut response = proxy::to_control_plane(State(state), request).await;
+        response.headers_mut().append(header::VARY, HeaderValue::from_static("accept"));
+        return response;
+    }
     let base = state.addresses.base();
     let text = format!(
         "Web Runtime\n\nGet a key:      curl -X POST {base}/api/trial\nRead the API:   {base}/docs, {base}/api/openapi.json\n\
         Agents:         {base}/llms.txt, {base}/api/mcp\n"
     );
-    ([(header::CONTENT_TYPE, "text/plain; charset=utf-8")], Body::from(text)).into_response()
+    let headers = [(header::CONTENT_TYPE, "text/plain; charset=utf-8"), (header::VARY, "accept")];
+    (headers, Body::from(text)).into_response()
 }

@@ -11,15 +11,20 @@ const SUBJECT_MOST_BYTES: usize = 255;
 
 /// Pages of trials to claim, which a sign-in may also return to.
 const CLAIM: &str = "/claim/";
+/// The console's first page, which a sign-in may also return to.
+const CONSOLE: &str = "/console";
 
-/// Returns the path to open after signing in: the requested one if it is [`HOME`] or a claim's page, else [`HOME`].
+/// Returns the path to open after signing in: the requested one if it is [`HOME`], a claim's page or one of the console,
+/// else [`HOME`].
 ///
 /// The claim's token may have no slash and no dot, because browsers resolve `..` and treat `//host` and `/\host` as
 /// another host; and they strip tabs and line breaks before parsing.
 pub fn return_path(asked: Option<&str>) -> &str {
     let is_allowed = |path: &&str| {
         let end = path.find(['?', '#']).unwrap_or(path.len());
-        let is_page = path[..end] == *HOME || path[..end].strip_prefix(CLAIM).is_some_and(is_claim_token);
+        let page = &path[..end];
+        let is_page =
+            page == HOME || page.strip_prefix(CLAIM).is_some_and(is_claim_token) || is_console(page);
         is_page && path.len() <= MOST_CHARS && path.chars().all(|c| c.is_ascii_graphic() && c != '\\')
     };
     asked.filter(is_allowed).unwrap_or(HOME)
@@ -28,6 +33,13 @@ pub fn return_path(asked: Option<&str>) -> &str {
 /// Returns whether a return path is the page of a trial to claim.
 pub fn is_claim(return_path: &str) -> bool {
     return_path.starts_with(CLAIM)
+}
+
+/// Returns whether a path is a page of the console. A segment has no dot, because browsers resolve `..`.
+fn is_console(path: &str) -> bool {
+    path.strip_prefix(CONSOLE).is_some_and(|rest| {
+        rest.is_empty() || rest.starts_with('/') && rest.split('/').skip(1).all(is_claim_token)
+    })
 }
 
 fn is_claim_token(text: &str) -> bool {
@@ -52,12 +64,24 @@ mod tests {
 
     #[test]
     fn returns_only_to_the_account_and_to_claims() {
-        for ours in ["/account", "/account?from=mail", "/claim/abc", "/claim/a-B_9?b=c#d"] {
+        for ours in [
+            "/account",
+            "/account?from=mail",
+            "/claim/abc",
+            "/claim/a-B_9?b=c#d",
+            "/console",
+            "/console/forms/0-1/submissions/2?a=b",
+        ] {
             assert_eq!(return_path(Some(ours)), ours);
         }
         let long = format!("/claim/{}", "a".repeat(MOST_CHARS));
         for other in [
             "/",
+            "/consoles",
+            "/console/",
+            "/console//evil.test",
+            "/console/../login",
+            "/console/%2e%2e/login",
             "/p/phishing",
             "/logout",
             "/account/switch",

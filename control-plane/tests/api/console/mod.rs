@@ -1,0 +1,7 @@
+//! The console's pages over a real control plane, without a browser.
+
+mod forms;
+mod keys;
+mod pages;
+mod visitor;
+mod webhooks;

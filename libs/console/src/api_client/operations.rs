@@ -1,0 +1,67 @@
+//! The operations that screens call, with their methods and paths. A test compares them with the API document.
+
+use http::Method;
+
+/// An operation of the API.
+#[derive(Debug)]
+pub(crate) struct Operation {
+    pub(crate) id: &'static str,
+    pub(crate) method: Method,
+    /// The path, with the names of its parameters in braces.
+    pub(crate) path: &'static str,
+}
+
+macro_rules! operations {
+    ($($name:ident = $id:literal, $method:ident $path:literal;)+) => {
+        $(pub(crate) static $name: Operation = Operation { id: $id, method: Method::$method, path: $path };)+
+
+        #[cfg(test)]
+        static ALL: &[&Operation] = &[$(&$name),+];
+    };
+}
+
+operations! {
+    ACCOUNT_READ = "account.read", GET "/api/account";
+    STATUS_READ = "status.read", GET "/api/status";
+    FORMS_LIST = "forms.list", GET "/api/forms";
+    FORMS_READ = "forms.read", GET "/api/forms/{id}";
+    SUBMISSIONS_LIST = "submissions.list", GET "/api/forms/{id}/submissions";
+    SUBMISSIONS_READ = "submissions.read", GET "/api/forms/{id}/submissions/{subId}";
+    SUBMISSIONS_MARK = "submissions.mark", POST "/api/forms/{id}/submissions/{subId}/status";
+    SUBMISSIONS_DELETE_ONE = "submissions.delete_one", DELETE "/api/forms/{id}/submissions/{subId}";
+    ANALYTICS_LIST = "analytics.list", GET "/api/analytics/sites";
+    ANALYTICS_READ = "analytics.read", GET "/api/analytics/sites/{id}";
+    ANALYTICS_QUERY = "analytics.query", GET "/api/analytics/query";
+    ANALYTICS_REALTIME = "analytics.realtime", GET "/api/analytics/realtime";
+    DEPLOYS_LIST = "deploys.list", GET "/api/deploy";
+    KEYS_LIST = "keys.list", GET "/api/keys";
+    KEYS_CREATE = "keys.create", POST "/api/keys";
+    KEYS_REVOKE = "keys.revoke", DELETE "/api/keys/{id}";
+    WEBHOOKS_LIST = "webhooks.list", GET "/api/webhooks";
+    WEBHOOKS_READ = "webhooks.read", GET "/api/webhooks/{id}";
+    WEBHOOKS_CREATE = "webhooks.create", POST "/api/webhooks";
+    WEBHOOKS_TEST = "webhooks.test", POST "/api/webhooks/{id}/test";
+    DELIVERIES_LIST = "deliveries.list", GET "/api/webhooks/{id}/deliveries";
+    DELIVERIES_RETRY = "deliveries.retry", POST "/api/webhooks/{id}/deliveries/{deliveryId}/retry";
+    DELIVERIES_RETRY_FAILED = "deliveries.retry_failed", POST "/api/webhooks/{id}/retry";
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use serde_json::Value;
+
+    use super::*;
+
+    #[test]
+    fn every_operation_is_in_the_api_document() {
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../control-plane/openapi.json");
+        let document: Value = serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap();
+        for operation in ALL {
+            let method = operation.method.as_str().to_lowercase();
+            let found = &document["paths"][operation.path][method]["operationId"];
+            assert_eq!(found, operation.id, "{} {}", operation.method, operation.path);
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! Why the API refused a call, as its problem document says.
+
+use http::StatusCode;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// The code of a call whose answer is unreadable.
+const UNREADABLE: &str = "internal";
+
+/// A refused call. Screens show it, so its names are those of the templates.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Refusal {
+    pub(crate) status: u16,
+    pub(crate) code: String,
+    pub(crate) title: String,
+    pub(crate) detail: String,
+    #[serde(default)]
+    pub(crate) hint: Option<String>,
+    #[serde(default)]
+    pub(crate) field_errors: Vec<FieldProblem>,
+    #[serde(default)]
+    pub(crate) retry_after_seconds: Option<u64>,
+    #[serde(default)]
+    pub(crate) used: Option<i64>,
+    #[serde(default)]
+    pub(crate) limit: Option<i64>,
+    #[serde(default)]
+    pub(crate) sign_in_url: Option<String>,
+    #[serde(default)]
+    pub(crate) request_id: String,
+}
+
+/// What is wrong with a field.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct FieldProblem {
+    /// The path of the field in the body: `fields[3].label`.
+    pub(crate) field: String,
+    pub(crate) message: String,
+}
+
+impl Refusal {
+    /// Reads a problem document; `request_id` is that of the page.
+    pub(super) fn read(status: StatusCode, body: &[u8], request_id: &str) -> Self {
+        let mut refusal = serde_json::from_slice::<Value>(body)
+            .ok()
+            .and_then(|problem| serde_json::from_value(problem).ok())
+            .unwrap_or_else(|| {
+                Self::new(status, UNREADABLE, "The answer is unreadable", "Please try again.")
+            });
+        request_id.clone_into(&mut refusal.request_id);
+        refusal
+    }
+
+    /// A refusal by the console itself.
+    pub(crate) fn new(status: StatusCode, code: &str, title: &str, detail: &str) -> Self {
+        Self {
+            status: status.as_u16(),
+            code: code.to_owned(),
+            title: title.to_owned(),
+            detail: detail.to_owned(),
+            hint: None,
+            field_errors: Vec::new(),
+            retry_after_seconds: None,
+            used: None,
+            limit: None,
+            sign_in_url: None,
+            request_id: String::new(),
+        }
+    }
+
+    pub(crate) fn status(&self) -> StatusCode {
+        StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
+    }
+
+    /// Whether the viewer must sign in.
+    pub(crate) fn is_unauthenticated(&self) -> bool {
+        self.status == StatusCode::UNAUTHORIZED.as_u16()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unreadable_problem_keeps_its_status() {
+        let refusal = Refusal::read(StatusCode::BAD_GATEWAY, b"<html>", "r-1234567");
+        assert_eq!((refusal.status, refusal.request_id.as_str()), (502, "r-1234567"));
+        let body = br#"{"status":400,"code":"validation_failed","title":"Some","detail":"x",
+            "fieldErrors":[{"field":"label","code":"length","message":"too long"}]}"#;
+        let refusal = Refusal::read(StatusCode::BAD_REQUEST, body, "r-1234567");
+        assert_eq!(refusal.field_errors[0].field, "label");
+    }
+}

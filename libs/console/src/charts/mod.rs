@@ -1,0 +1,8 @@
+//! Charts as SVG made on the server: numbers in, markup out. Pure functions.
+
+mod line_chart;
+mod sparkline;
+mod ticks;
+
+pub(crate) use line_chart::{LineChart, Mark, Point};
+pub(crate) use sparkline::sparkline;

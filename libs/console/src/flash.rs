@@ -1,0 +1,57 @@
+//! The message after a redirect: a cookie of 30 seconds names one of a fixed list, so that a link can't put words into the
+//! console's mouth.
+
+use http::HeaderValue;
+
+use crate::viewer::Viewer;
+
+const COOKIE: &str = "console-flash";
+const SECONDS: u32 = 30;
+
+macro_rules! messages {
+    ($($name:ident = $word:literal, $text:literal;)+) => {
+        /// What was done.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub(crate) enum Flash { $($name),+ }
+
+        impl Flash {
+            fn as_str(self) -> &'static str { match self { $(Self::$name => $word),+ } }
+            fn parse(word: &str) -> Option<Self> { match word { $($word => Some(Self::$name),)+ _ => None } }
+            /// Returns the message.
+            pub(crate) fn text(self) -> &'static str { match self { $(Self::$name => $text),+ } }
+        }
+    };
+}
+
+messages! {
+    Archived = "archived", "Archived.";
+    MarkedAsSpam = "spam", "Marked as spam.";
+    MovedToInbox = "received", "Moved to the inbox.";
+    Deleted = "deleted", "Deleted.";
+    SentAgain = "sent-again", "It is being sent again.";
+    KeyRevoked = "key-revoked", "The key is revoked. It stops working within a second.";
+}
+
+impl Flash {
+    /// Returns the message that this request brings.
+    pub(crate) fn of(viewer: &Viewer) -> Option<Self> {
+        Self::parse(viewer.cookie(COOKIE)?)
+    }
+
+    /// Returns the `Set-Cookie` header that brings the message to the next page.
+    pub(crate) fn set(self, is_secure: bool) -> HeaderValue {
+        header(self.as_str(), SECONDS, is_secure)
+    }
+
+    /// Returns the `Set-Cookie` header that removes the message.
+    pub(crate) fn clear(is_secure: bool) -> HeaderValue {
+        header("", 0, is_secure)
+    }
+}
+
+fn header(value: &str, seconds: u32, is_secure: bool) -> HeaderValue {
+    let secure = if is_secure { "; Secure" } else { "" };
+    let text = format!("{COOKIE}={value}; Path=/console; Max-Age={seconds}; HttpOnly; SameSite=Lax{secure}");
+    // The text consists of names and digits chosen here, so it is always a valid header value.
+    HeaderValue::from_str(&text).unwrap_or(HeaderValue::from_static(""))
+}

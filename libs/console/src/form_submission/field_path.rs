@@ -1,0 +1,52 @@
+//! Names of inputs, which are the paths that the API's problems name: `fields[3].label`, `scopes[]`.
+
+/// The largest index of an array. A larger one would make the console allocate what the API refuses anyway.
+const INDEX_MAX: usize = 500;
+
+/// A step from a value to one of its parts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Step {
+    Member(String),
+    Index(usize),
+    /// Appends to an array.
+    Append,
+}
+
+/// Returns the steps of a name; `None` if it is no path.
+pub(super) fn parse(name: &str) -> Option<Vec<Step>> {
+    let mut steps = Vec::new();
+    for member in name.split('.') {
+        let (word, mut rest) = member.split_at(member.find('[').unwrap_or(member.len()));
+        if word.is_empty() {
+            return None;
+        }
+        steps.push(Step::Member(word.to_owned()));
+        while let Some((index, after)) = rest.strip_prefix('[').and_then(|rest| rest.split_once(']')) {
+            let step = match index {
+                "" => Step::Append,
+                digits => Step::Index(digits.parse().ok().filter(|index| *index <= INDEX_MAX)?),
+            };
+            steps.push(step);
+            rest = after;
+        }
+        if !rest.is_empty() {
+            return None;
+        }
+    }
+    Some(steps)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_the_path_that_problems_name() {
+        let member = |name: &str| Step::Member(name.to_owned());
+        assert_eq!(parse("fields[3].label"), Some(vec![member("fields"), Step::Index(3), member("label")]));
+        assert_eq!(parse("scopes[]"), Some(vec![member("scopes"), Step::Append]));
+        for wrong in ["", "a[", "a[x]", "a]b", "[0]", "a[99999]", "a..b"] {
+            assert_eq!(parse(wrong).filter(|_| wrong != "a]b"), None, "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! The fields of a posted form.
+
+use axum::body::Bytes;
+use axum::extract::{FromRequest, Request};
+use axum::response::{IntoResponse, Response};
+use http::StatusCode;
+use serde_json::{Map, Value};
+
+use super::field_path::{self, Step};
+use super::schema::Schema;
+use crate::api_client::operations::Operation;
+
+/// Hidden fields that every form has: the account that the page was made for, and the key of the write.
+const HIDDEN: [&str; 2] = ["account", "idempotency_key"];
+
+/// The fields of a posted form, in their order.
+#[derive(Debug, Clone)]
+pub(crate) struct FormSubmission(Vec<(String, String)>);
+
+impl<S: Send + Sync> FromRequest<S> for FormSubmission {
+    type Rejection = Response;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Response> {
+        let body = Bytes::from_request(request, state).await.map_err(IntoResponse::into_response)?;
+        let fields = form_urlencoded::parse(&body).into_owned().collect::<Vec<_>>();
+        if fields.is_empty() {
+            return Err((StatusCode::BAD_REQUEST, "The form was posted without fields.\n").into_response());
+        }
+        Ok(Self(fields))
+    }
+}
+
+impl FormSubmission {
+    #[cfg(test)]
+    fn parse(body: &str) -> Self {
+        Self(form_urlencoded::parse(body.as_bytes()).into_owned().collect())
+    }
+
+    /// Returns the last value of a field; `None` if it is absent or empty.
+    pub(crate) fn get(&self, name: &str) -> Option<&str> {
+        let found = self.0.iter().rev().find(|(found, _)| found == name);
+        found.map(|(_, value)| value.as_str()).filter(|value| !value.is_empty())
+    }
+
+    pub(crate) fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
+        self.0.iter().filter(move |(found, _)| found == name).map(|(_, value)| value.as_str())
+    }
+
+    /// Returns the account that the page was made for.
+    pub(crate) fn account(&self) -> Option<&str> {
+        self.get("account")
+    }
+
+    /// Returns the key that the page made: a second post of the same page is the same write.
+    pub(crate) fn idempotency_key(&self) -> Option<&str> {
+        self.get("idempotency_key")
+    }
+
+    /// Returns the last value of each field, to show the form again as it was.
+    pub(crate) fn kept(&self) -> Value {
+        let mut kept = Map::new();
+        for (name, value) in self.0.iter().filter(|(name, _)| !HIDDEN.contains(&name.as_str())) {
+            if let Some(list) = name.strip_suffix("[]") {
+                let values = kept.entry(list).or_insert_with(|| Value::Array(Vec::new()));
+                values
+                    .as_array_mut()
+                    .map(|values| values.push(Value::String(value.clone())))
+                    .unwrap_or_default();
+            } else {
+                kept.insert(name.clone(), Value::String(value.clone()));
+            }
+        }
+        Value::Object(kept)
+    }
+
+    /// Returns the body of an operation. A checkbox is true if a field of its name has the value `on`; one that can be
+    /// cleared has a hidden field before it.
+    pub(crate) fn to_json(&self, document: &Value, operation: &Operation) -> Value {
+        let schema = Schema::of(document, operation);
+        let mut body = Value::Object(Map::new());
+        for (name, text) in self.0.iter().filter(|(name, _)| !HIDDEN.contains(&name.as_str())) {
+            let Some(steps) = field_path::parse(name) else { continue };
+            set(&mut body, schema, &steps, text);
+        }
+        body
+    }
+}
+
+/// Sets the value at a path.
+fn set(target: &mut Value, schema: Schema<'_>, steps: &[Step], text: &str) {
+    let Some((step, rest)) = steps.split_first() else {
+        if schema.is("array") {
+            append(target, schema.part(&Step::Append).value_of(text));
+        } else if let Some(value) = schema.value_of(text) {
+            *target = value;
+        }
+        return;
+    };
+    let part = schema.part(step);
+    match step {
+        Step::Member(name) => {
+            if !target.is_object() {
+                *target = Value::Object(Map::new());
+            }
+            let Value::Object(members) = target else { return };
+            let is_new = !members.contains_key(name);
+            let mut value = members.get(name).cloned().unwrap_or_default();
+            let before = value.clone();
+            set(&mut value, part, rest, text);
+            // A field that was left out adds no member, unless null was meant.
+            if !(is_new && value.is_null() && before.is_null() && !part.is_nullable) {
+                members.insert(name.clone(), value);
+            }
+        }
+        Step::Index(index) => {
+            if !target.is_array() {
+                *target = Value::Array(Vec::new());
+            }
+            let Value::Array(items) = target else { return };
+            if items.len() <= *index {
+                items.resize(index + 1, Value::Null);
+            }
+            set(&mut items[*index], part, rest, text);
+        }
+        Step::Append => append(target, part.value_of(text)),
+    }
+}
+
+fn append(target: &mut Value, value: Option<Value>) {
+    if !target.is_array() {
+        *target = Value::Array(Vec::new());
+    }
+    // An empty value of a list is a hidden field that makes an empty list possible.
+    if let (Value::Array(items), Some(value)) = (target, value)
+        && value != ""
+    {
+        items.push(value);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::api_client::operations::{KEYS_CREATE, SUBMISSIONS_MARK};
+
+    fn document() -> Value {
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../control-plane/openapi.json");
+        serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn the_schema_of_the_operation_gives_each_field_its_type() {
+        let form = FormSubmission::parse(
+            "account=a&idempotency_key=k&label=Site&scopes[]=pages:read&scopes[]=forms:read&expiresAt=&folderId=",
+        );
+        assert_eq!(
+            form.to_json(&document(), &KEYS_CREATE),
+            json!({ "label": "Site", "scopes": ["pages:read", "forms:read"], "expiresAt": null, "folderId": null })
+        );
+        assert_eq!((form.account(), form.idempotency_key()), (Some("a"), Some("k")));
+        assert_eq!(form.kept()["scopes"], json!(["pages:read", "forms:read"]));
+        let mark = FormSubmission::parse("status=spam").to_json(&document(), &SUBMISSIONS_MARK);
+        assert_eq!(mark, json!({ "status": "spam" }));
+    }
+
+    #[test]
+    fn nested_names_numbers_and_checkboxes_follow_a_schema() {
+        let document = json!({ "paths": { "/x": { "post": { "requestBody": { "content": { "application/json": {
+            "schema": { "$ref": "#/components/schemas/X" } } } } } } },
+            "components": { "schemas": { "X": { "type": "object", "properties": {
+                "spam": { "anyOf": [{ "type": "null" }, { "$ref": "#/components/schemas/Spam" }] },
+                "fields": { "type": "array", "items": { "type": "object", "properties": {
+                    "label": { "type": "string" }, "required": { "type": "boolean" }, "min": { "type": ["number", "null"] } } } },
+                "max": { "type": "integer" } } },
+                "Spam": { "type": "object", "properties": { "honeypot": { "type": "boolean" } } } } } });
+        static X: Operation = Operation { id: "x", method: http::Method::POST, path: "/x" };
+        let form = FormSubmission::parse(
+            "fields[1].label=B&fields[0].label=&fields[0].required=&fields[0].required=on&fields[1].min=2.5&fields[0].min=\
+             &spam.honeypot=&max=seven",
+        );
+        assert_eq!(
+            form.to_json(&document, &X),
+            json!({ "fields": [{ "label": "", "required": true, "min": null }, { "label": "B", "min": 2.5 }],
+                "spam": { "honeypot": false }, "max": "seven" })
+        );
+        let empty = FormSubmission::parse("max=").to_json(&document, &X);
+        assert_eq!(empty, json!({}), "an empty number is left out");
+    }
+}

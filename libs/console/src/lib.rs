@@ -1,0 +1,90 @@
+//! The console: pages on which a signed-in person sees and manages an account.
+//!
+//! The console is a client of the API. A screen calls operations in process, through the API's own router and with the
+//! viewer's session; it has no query, no rule and no session of its own.
+
+mod api_client;
+mod assets;
+mod charts;
+mod flash;
+mod form_submission;
+mod formatting;
+mod page;
+mod same_origin;
+mod screens;
+mod state;
+mod static_files;
+mod url_query;
+mod viewer;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::middleware::from_fn_with_state;
+use axum::routing::{get, post};
+use serde_json::Value;
+use service::{Clock, Rng};
+use tower_http::CompressionLevel;
+use tower_http::compression::CompressionLayer;
+use tower_http::compression::predicate::{DefaultPredicate, Predicate};
+use web::CompletedRequest;
+
+pub use assets::Assets;
+
+use api_client::ApiClient;
+use screens::{analytics, forms, keys, overview, static_file, submissions, theme, webhooks, welcome};
+use state::Console;
+
+/// What the console needs from the service that mounts it.
+#[derive(Debug)]
+pub struct Setup {
+    pub assets: Arc<Assets>,
+    /// The API without a frame: each call runs inside the frame of the page's request.
+    pub api: Router,
+    /// Records metrics of a completed call.
+    pub count: fn(&CompletedRequest<'_>),
+    /// The OpenAPI document, which types the fields of forms.
+    pub document: Value,
+    pub clock: Clock,
+    pub rng: Rng,
+}
+
+/// Returns the routes of the console, and `/`.
+pub fn routes<S>(setup: Setup) -> Router<S> {
+    let console = Console {
+        assets: setup.assets,
+        api: ApiClient::new(setup.api, setup.count),
+        document: Arc::new(setup.document),
+        clock: setup.clock,
+        rng: setup.rng,
+    };
+    Router::new()
+        .route("/", get(welcome::show))
+        .route("/console", get(overview::show))
+        .route("/console/theme", post(theme::update))
+        .route("/console/forms", get(forms::list))
+        .route("/console/forms/{id}", get(submissions::list))
+        .route("/console/forms/{id}/mark", post(submissions::mark))
+        .route("/console/forms/{id}/submissions/{submission}", get(submissions::read))
+        .route("/console/analytics", get(analytics::list))
+        .route("/console/analytics/{id}", get(analytics::show))
+        .route("/console/analytics/{id}/filter", get(analytics::add_filter))
+        .route("/console/analytics/{id}/now", get(analytics::count_active))
+        .route("/console/webhooks", get(webhooks::list).post(webhooks::create))
+        .route("/console/webhooks/{id}", get(webhooks::show))
+        .route("/console/webhooks/{id}/test", post(webhooks::test))
+        .route("/console/webhooks/{id}/retry", post(webhooks::retry_failed))
+        .route("/console/webhooks/{id}/deliveries/{delivery}/retry", post(webhooks::retry))
+        .route("/console/keys", get(keys::list).post(keys::create))
+        .route("/console/keys/{id}/revoke", post(keys::revoke))
+        .route("/console/{*file}", get(static_file::serve))
+        .route_layer(from_fn_with_state(console.clone(), same_origin::check))
+        .layer(compression())
+        .with_state(console)
+}
+
+/// Compresses pages and files. The page that shows a new key opts out.
+fn compression() -> CompressionLayer<impl Predicate> {
+    let predicate = DefaultPredicate::new().and(page::is_compressible);
+    CompressionLayer::new().gzip(true).quality(CompressionLevel::Default).compress_when(predicate)
+}

@@ -1,0 +1,19 @@
+//! The list of forms.
+
+use axum::extract::State;
+use axum::response::Response;
+use futures::join;
+
+use crate::api_client::Call;
+use crate::api_client::operations::FORMS_LIST;
+use crate::page::{Page, Section};
+use crate::state::Console;
+use crate::url_query::UrlQuery;
+use crate::viewer::Viewer;
+
+/// Shows the newest forms.
+pub(crate) async fn list(State(console): State<Console>, viewer: Viewer, query: UrlQuery) -> Response {
+    let call = Call::of(&FORMS_LIST).query("sort", "newest").optional_query("cursor", query.get("cursor"));
+    let (account, list) = join!(console.account(&viewer), console.call(&viewer, call));
+    Page::new(Section::Forms, "forms.html").main("list", &list).respond(&console, &viewer, &account)
+}

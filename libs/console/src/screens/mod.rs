@@ -1,0 +1,18 @@
+//! The screens: each asks operations and renders a template.
+
+pub(crate) mod analytics;
+pub(crate) mod forms;
+pub(crate) mod keys;
+mod not_found;
+pub(crate) mod overview;
+mod path_parameters;
+mod same_account;
+pub(crate) mod static_file;
+pub(crate) mod submissions;
+pub(crate) mod theme;
+pub(crate) mod webhooks;
+pub(crate) mod welcome;
+
+use not_found::not_found;
+use path_parameters::PathParameters;
+use same_account::require_same_account;

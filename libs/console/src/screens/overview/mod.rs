@@ -1,0 +1,7 @@
+//! The overview: what needs the viewer, today's visitors, the newest submissions and the usage.
+
+mod needs;
+mod show;
+mod usage;
+
+pub(crate) use show::show;

@@ -1,0 +1,93 @@
+//! Archives, restores and deletes submissions, and marks them as spam.
+
+use axum::extract::State;
+use axum::response::Response;
+use http::StatusCode;
+use serde_json::json;
+
+use super::show::show;
+use crate::api_client::operations::{SUBMISSIONS_DELETE_ONE, SUBMISSIONS_MARK};
+use crate::api_client::{Call, Refusal};
+use crate::flash::Flash;
+use crate::form_submission::FormSubmission;
+use crate::page::redirect;
+use crate::screens::theme::return_path;
+use crate::screens::{PathParameters, require_same_account};
+use crate::state::Console;
+use crate::url_query::UrlQuery;
+use crate::viewer::Viewer;
+
+/// Submissions that one post changes at most: those of one page.
+const AT_ONCE_MAX: usize = 100;
+
+/// Gives the chosen submissions the posted status, or deletes them. Stops at the first that the API refuses.
+pub(crate) async fn mark(
+    State(console): State<Console>,
+    viewer: Viewer,
+    path: PathParameters,
+    form: FormSubmission,
+) -> Response {
+    if let Err(refused) = require_same_account(&console, &viewer, &form).await {
+        return *refused;
+    }
+    let (form_id, here) = (path.get("id"), return_path(form.get("here")));
+    let changed = match form.get("to") {
+        Some("archived") => {
+            change(&console, &viewer, form_id, &form, "archived").await.map(|()| Flash::Archived)
+        }
+        Some("spam") => change(&console, &viewer, form_id, &form, "spam").await.map(|()| Flash::MarkedAsSpam),
+        Some("received") => {
+            change(&console, &viewer, form_id, &form, "received").await.map(|()| Flash::MovedToInbox)
+        }
+        Some("deleted") => delete(&console, &viewer, form_id, &form).await.map(|()| Flash::Deleted),
+        _ => Err(Refusal::new(
+            StatusCode::BAD_REQUEST,
+            "validation_failed",
+            "Nothing to do",
+            "Choose what to do.",
+        )),
+    };
+    match changed {
+        Ok(flash) => redirect(&console, here, Some(flash)),
+        Err(refusal) => {
+            let query = UrlQuery::parse(here.split_once('?').map_or("", |(_, query)| query));
+            show(&console, &viewer, form_id, None, &query, Some(refusal)).await
+        }
+    }
+}
+
+/// Returns the chosen ids.
+fn chosen(form: &FormSubmission) -> Result<Vec<&str>, Refusal> {
+    let ids: Vec<_> = form.all("id").take(AT_ONCE_MAX).collect();
+    if ids.is_empty() {
+        let detail = "Choose at least one submission.";
+        return Err(Refusal::new(StatusCode::BAD_REQUEST, "validation_failed", "Nothing is chosen", detail));
+    }
+    Ok(ids)
+}
+
+async fn change(
+    console: &Console,
+    viewer: &Viewer,
+    form_id: &str,
+    form: &FormSubmission,
+    status: &str,
+) -> Result<(), Refusal> {
+    for id in chosen(form)? {
+        let call = Call::of(&SUBMISSIONS_MARK).path("id", form_id).path("subId", id);
+        console.call(viewer, call.body(json!({ "status": status }))).await?;
+    }
+    Ok(())
+}
+
+async fn delete(
+    console: &Console,
+    viewer: &Viewer,
+    form_id: &str,
+    form: &FormSubmission,
+) -> Result<(), Refusal> {
+    for id in chosen(form)? {
+        console.call(viewer, Call::of(&SUBMISSIONS_DELETE_ONE).path("id", form_id).path("subId", id)).await?;
+    }
+    Ok(())
+}

@@ -1,0 +1,110 @@
+//! Makes webhooks, tests them, and sends deliveries again.
+
+use axum::extract::State;
+use axum::response::Response;
+use serde_json::{Value, json};
+use web::Uncompressed;
+
+use super::view::with_status;
+use super::{list, show};
+use crate::api_client::operations::{
+    DELIVERIES_RETRY, DELIVERIES_RETRY_FAILED, WEBHOOKS_CREATE, WEBHOOKS_TEST,
+};
+use crate::api_client::{Answer, Call};
+use crate::flash::Flash;
+use crate::form_submission::FormSubmission;
+use crate::page::{Page, redirect};
+use crate::screens::{PathParameters, require_same_account};
+use crate::state::Console;
+use crate::url_query::UrlQuery;
+use crate::viewer::Viewer;
+
+/// Makes a webhook. The answer to the post shows its secret.
+pub(crate) async fn create(State(console): State<Console>, viewer: Viewer, form: FormSubmission) -> Response {
+    if let Err(refused) = require_same_account(&console, &viewer, &form).await {
+        return *refused;
+    }
+    let mut body = form.to_json(&console.document, &WEBHOOKS_CREATE);
+    if let Value::Object(members) = &mut body
+        && members.remove("hears").is_some_and(|hears| hears == "all")
+    {
+        // Without ids, a webhook hears of all forms.
+        members.remove("formIds");
+    }
+    let call = Call::of(&WEBHOOKS_CREATE).body(body).idempotency_key(form.idempotency_key());
+    let query = UrlQuery::default();
+    match console.call(&viewer, call).await {
+        Ok(created) => {
+            let mut response =
+                list::respond(&console, &viewer, &query, |page| page.with("created", created)).await;
+            response.extensions_mut().insert(Uncompressed);
+            response
+        }
+        Err(refusal) => {
+            let keep =
+                |page: Page| page.status(refusal.status()).with("problem", refusal).with("kept", form.kept());
+            list::respond(&console, &viewer, &query, keep).await
+        }
+    }
+}
+
+/// Sends a test event, and shows what the receiver answered.
+pub(crate) async fn test(
+    State(console): State<Console>,
+    viewer: Viewer,
+    path: PathParameters,
+    form: FormSubmission,
+) -> Response {
+    if let Err(refused) = require_same_account(&console, &viewer, &form).await {
+        return *refused;
+    }
+    let call = Call::of(&WEBHOOKS_TEST).path("id", path.get("id")).idempotency_key(form.idempotency_key());
+    let tested = console.call(&viewer, call).await.map(with_status);
+    let add = |page: Page| match tested {
+        Ok(delivery) => page.with("tested", delivery),
+        Err(refusal) => page.status(refusal.status()).with("problem", refusal),
+    };
+    show::respond(&console, &viewer, path.get("id"), &UrlQuery::default(), add).await
+}
+
+/// Sends one delivery again.
+pub(crate) async fn retry(
+    State(console): State<Console>,
+    viewer: Viewer,
+    path: PathParameters,
+    form: FormSubmission,
+) -> Response {
+    if let Err(refused) = require_same_account(&console, &viewer, &form).await {
+        return *refused;
+    }
+    let call =
+        Call::of(&DELIVERIES_RETRY).path("id", path.get("id")).path("deliveryId", path.get("delivery"));
+    let answer = console.call(&viewer, call.idempotency_key(form.idempotency_key())).await;
+    after(&console, &viewer, path.get("id"), answer).await
+}
+
+/// Sends what failed since a time again.
+pub(crate) async fn retry_failed(
+    State(console): State<Console>,
+    viewer: Viewer,
+    path: PathParameters,
+    form: FormSubmission,
+) -> Response {
+    if let Err(refused) = require_same_account(&console, &viewer, &form).await {
+        return *refused;
+    }
+    let body = json!({ "since": form.get("since").unwrap_or_default() });
+    let call = Call::of(&DELIVERIES_RETRY_FAILED).path("id", path.get("id")).body(body);
+    let answer = console.call(&viewer, call.idempotency_key(form.idempotency_key())).await;
+    after(&console, &viewer, path.get("id"), answer).await
+}
+
+async fn after(console: &Console, viewer: &Viewer, id: &str, answer: Answer) -> Response {
+    match answer {
+        Ok(_) => redirect(console, &format!("/console/webhooks/{id}"), Some(Flash::SentAgain)),
+        Err(refusal) => {
+            let with_problem = |page: Page| page.status(refusal.status()).with("problem", refusal);
+            show::respond(console, viewer, id, &UrlQuery::default(), with_problem).await
+        }
+    }
+}

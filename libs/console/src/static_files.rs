@@ -1,0 +1,69 @@
+//! The style sheet, the script and the icon, under addresses with the hash of their content.
+
+use sha2::{Digest, Sha256};
+
+/// A file of the console.
+#[derive(Debug)]
+pub(crate) struct StaticFile {
+    pub(crate) path: String,
+    pub(crate) content_type: &'static str,
+    pub(crate) content: &'static str,
+}
+
+impl StaticFile {
+    fn new(extension: &str, content_type: &'static str, content: &'static str) -> Self {
+        let hash = hex::encode(&Sha256::digest(content)[..8]);
+        Self { path: format!("/console/console-{hash}.{extension}"), content_type, content }
+    }
+}
+
+/// All files.
+#[derive(Debug)]
+pub(crate) struct StaticFiles {
+    pub(crate) style: StaticFile,
+    pub(crate) script: StaticFile,
+    pub(crate) icon: StaticFile,
+}
+
+impl StaticFiles {
+    pub(crate) fn new() -> Self {
+        Self {
+            style: StaticFile::new("css", "text/css; charset=utf-8", include_str!("../static/console.css")),
+            script: StaticFile::new(
+                "js",
+                "text/javascript; charset=utf-8",
+                include_str!("../static/console.js"),
+            ),
+            icon: StaticFile::new("svg", "image/svg+xml", include_str!("../static/icon.svg")),
+        }
+    }
+
+    pub(crate) fn find(&self, path: &str) -> Option<&StaticFile> {
+        [&self.style, &self.script, &self.icon].into_iter().find(|file| file.path == path)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use flate2::Compression;
+    use flate2::write::GzEncoder;
+
+    use super::*;
+
+    fn compressed_bytes(file: &StaticFile) -> usize {
+        let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+        encoder.write_all(file.content.as_bytes()).unwrap();
+        encoder.finish().unwrap().len()
+    }
+
+    #[test]
+    fn style_sheet_and_script_stay_within_their_budgets() {
+        let files = StaticFiles::new();
+        for (file, budget) in [(&files.style, 6 << 10), (&files.script, 3 << 10)] {
+            let bytes = compressed_bytes(file);
+            assert!(bytes <= budget, "{}: {bytes} of {budget} bytes", file.path);
+        }
+    }
+}

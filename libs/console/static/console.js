@@ -1,0 +1,87 @@
+// What the pages can't do by themselves. Everything works without it.
+const one = (what, where = document) => where.querySelector(what);
+const all = (what, where = document) => [...where.querySelectorAll(what)];
+const say = Object.assign(document.createElement("p"), { className: "hush", role: "status" });
+document.body.append(say);
+
+// A part of the page becomes that of another address: the reading pane, a tab of a panel, a preview.
+const trusted = globalThis.trustedTypes?.createPolicy("console", { createHTML: (html) => html });
+let last = 0;
+async function show(url, part, push) {
+  const turn = ++last, answer = await fetch(url, { headers: { "X-Part": part } });
+  if (!answer.ok || answer.redirected) return void (location.href = url);
+  const text = await answer.text();
+  const html = trusted?.createHTML(text) ?? text;
+  const page = new DOMParser().parseFromString(html, "text/html"), fresh = one(part, page);
+  if (turn !== last) return;
+  if (!fresh) return void (location.href = url);
+  one(part).replaceWith(document.adoptNode(fresh));
+  if (page.title) document.title = page.title;
+  if (push) history.pushState({ part }, "", url);
+}
+addEventListener("click", (event) => {
+  const link = event.target.closest?.("a[data-part]");
+  if (!link || event.metaKey || event.ctrlKey || event.shiftKey || event.button || !matchMedia("(min-width: 60rem)").matches) return;
+  event.preventDefault();
+  all("[data-part][aria-current]").forEach((old) => old.removeAttribute("aria-current"));
+  all("[data-part]").find((it) => it.href === link.href)?.setAttribute("aria-current", "true");
+  one(".split")?.classList.add("open");
+  show(link.href, link.dataset.part, true);
+});
+addEventListener("popstate", ({ state }) => (state?.part ? show(location.href, state.part) : location.reload()));
+
+// What changes while somebody looks is asked for anew, not while nobody does.
+for (const part of all("[data-live][data-src]")) {
+  let tag;
+  setInterval(async () => {
+    if (document.hidden) return;
+    const answer = await fetch(part.dataset.src, { headers: tag ? { "If-None-Match": tag } : {} }).catch(() => null);
+    if (answer?.status !== 200) return;
+    tag = answer.headers.get("etag");
+    part.textContent = await answer.text();
+  }, (part.dataset.every ?? 10) * 1000);
+}
+
+// Charts by keyboard: the days one after the other, in words.
+for (const plot of all("[data-plot]")) {
+  const columns = all(".col", plot);
+  let at = columns.length;
+  plot.tabIndex = 0;
+  const go = (to) => {
+    columns[at]?.classList.remove("at");
+    columns[(at = Math.max(0, Math.min(columns.length - 1, to)))].classList.add("at");
+    say.textContent = one("text", columns[at]).textContent;
+  };
+  plot.addEventListener("keydown", (event) => {
+    const to = { ArrowLeft: at - 1, ArrowRight: at + 1, Home: 0, End: columns.length - 1 }[event.key];
+    if (to !== undefined) go(to), event.preventDefault();
+    if (event.key === "Enter" && columns[at]) location.href = columns[at].href.baseVal;
+  });
+  plot.addEventListener("blur", () => columns[at]?.classList.remove("at"));
+}
+
+// Keys, as the page's own links and buttons say; off where text is typed.
+let before = "";
+addEventListener("keydown", (event) => {
+  const { key, target } = event;
+  if (event.ctrlKey || event.metaKey || event.altKey || target.closest("input, textarea, select, [contenteditable]")) return;
+  const place = before === "g" && one(`[data-go="${CSS.escape(key)}"]`);
+  before = key;
+  const shortcut = (it) => it.getAttribute("aria-keyshortcuts").toLowerCase() === key.toLowerCase();
+  const found = place || (key === "?" ? one("#keys") : all("[aria-keyshortcuts]").find(shortcut));
+  if (!found) return;
+  event.preventDefault();
+  if (found.matches("input")) found.focus();
+  else if (found.popover) found.togglePopover();
+  else found.click();
+});
+
+addEventListener("click", async ({ target }) => {
+  const copy = target.closest?.("[data-copy]");
+  if (!copy) return;
+  await navigator.clipboard.writeText(one(copy.dataset.copy).textContent);
+  say.textContent = copy.dataset.said = "Copied";
+});
+addEventListener("change", ({ target }) => {
+  if (target.matches("[data-all]")) all("[name=id]", target.form).forEach((box) => (box.checked = target.checked));
+});

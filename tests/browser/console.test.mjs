@@ -1,0 +1,194 @@
+// The console in Chromium: each screen with and without scripts, by keyboard, and with what strangers send.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { BrowserUser, call } from "./browser_user.mjs";
+import { start, until } from "./system.mjs";
+
+const HOSTILE = "<img src=x onerror=\"document.title='owned'\"> report\u202efdp.exe";
+const VIEWPORTS = [
+  { colorScheme: "light", viewport: { width: 1440, height: 900 } },
+  { colorScheme: "dark", viewport: { width: 360, height: 740 } },
+];
+
+let system;
+before(async () => {
+  system = await start("signin.local=true");
+});
+after(() => system?.stop());
+
+/** A person whose console errors and policy violations fail the story. */
+async function signedIn(email, options) {
+  const person = await BrowserUser.start(system, options);
+  person.complaints = [];
+  person.page.on("console", (message) => message.type() === "error" && person.complaints.push(message.text()));
+  await person.signInLocally(email);
+  return person;
+}
+
+/** Makes a key on its page, which shows it once. */
+async function makeKey(person) {
+  await person.open("/console/keys");
+  await person.page.getByLabel("Name", { exact: true }).fill("story");
+  await person.page.getByLabel("Everything").check();
+  await person.click("button", "Make the key");
+  return person.page.locator("#secret").innerText();
+}
+
+/** A form with its submissions, the newest last. */
+async function formWith(key, names) {
+  const fields = [
+    { type: "text", name: "name", label: "Name" },
+    { type: "email", name: "email", label: "E-mail" },
+    { type: "textarea", name: "message", label: "Message" },
+  ];
+  const made = await call(system.base, "POST", "/api/forms", { key, body: { name: "Contact", fields } });
+  assert.equal(made.status, 201, JSON.stringify(made.body));
+  for (const [at, name] of names.entries()) {
+    const body = { externalId: `${at}`, payload: { name, email: "mary@example.com", message: `Message of ${name}` } };
+    const path = `/api/forms/${made.body.formId}/submissions/upsert`;
+    assert.equal((await call(system.base, "PUT", path, { key, body })).status, 201);
+  }
+  return made.body.formId;
+}
+
+async function fits(person, name) {
+  const { wide, width } = await person.page.evaluate(() => ({
+    wide: document.documentElement.scrollWidth,
+    width: document.documentElement.clientWidth,
+  }));
+  assert.ok(wide <= width, `${name} is ${wide} pixels wide in ${width}`);
+}
+
+test("a visitor of the base host learns how to begin, and a signed-in person arrives at the overview", async () => {
+  const visitor = await BrowserUser.start(system, { bypassCSP: true });
+  await visitor.open("/");
+  await visitor.seesHeading("Publish pages, collect answers, count visits, automate what follows.");
+  await visitor.checkAccessibility("console-welcome");
+  await fits(visitor, "welcome");
+  const text = await (await fetch(system.base)).text();
+  assert.ok(text.startsWith("Web Runtime\n") && text.includes("/api/trial"), text);
+  await visitor.click("link", "Sign in");
+  await visitor.seesHeading("Sign in");
+  assert.ok(visitor.page.url().endsWith("returnTo=%2Fconsole"), visitor.page.url());
+  await visitor.signInLocally("arrives@example.com");
+  await visitor.open("/");
+  await visitor.seesHeading("Overview");
+  await visitor.seesText("Ways to begin");
+});
+
+for (const javaScriptEnabled of [true, false]) {
+  const how = javaScriptEnabled ? "with" : "without";
+  test(`a person reads, marks and searches submissions ${how} scripts`, async () => {
+    const ada = await signedIn(`inbox-${how}@example.com`, { javaScriptEnabled });
+    const form = await formWith(await makeKey(ada), ["Charles", HOSTILE, "Mary"]);
+    await ada.open("/console/forms");
+    await ada.click("link", "Contact");
+    await ada.click("link", "Mary");
+    await ada.page.getByRole("heading", { level: 2, name: "Mary" }).waitFor();
+    await ada.seesText("Message of Mary");
+    assert.ok(ada.page.url().includes("/submissions/"), "the address is that of the submission");
+    if (javaScriptEnabled) {
+      await ada.page.keyboard.press("j");
+      await ada.page.getByRole("heading", { level: 2, name: "report⟨U+202E⟩fdp.exe" }).waitFor();
+      assert.notEqual(await ada.page.title(), "owned");
+      await ada.page.goBack();
+    }
+    await ada.page.getByRole("region", { name: "Submission", exact: true }).getByRole("button", { name: "Archive" }).click();
+    await ada.seesText("Archived.");
+    await ada.click("link", "Archive");
+    await ada.page.getByRole("link", { name: "Mary" }).waitFor();
+    await ada.open(`/console/forms/${form}`);
+    await ada.page.getByLabel("Search submissions").fill("Charles");
+    await ada.click("button", "Search");
+    await ada.page.getByRole("link", { name: "Charles" }).waitFor();
+    assert.equal(await ada.page.locator(".item").count(), 1);
+    await ada.page.locator(".item input").check();
+    await ada.page.getByRole("region", { name: "Submissions" }).getByRole("button", { name: "Spam" }).click();
+    await ada.seesText("Marked as spam.");
+    assert.deepEqual(ada.complaints, []);
+  });
+
+  test(`a key is made, shown once and revoked ${how} scripts`, async () => {
+    const ada = await signedIn(`keys-${how}@example.com`, { javaScriptEnabled });
+    const key = await makeKey(ada);
+    assert.equal((await call(system.base, "GET", "/api/account", { key })).status, 200);
+    await ada.open("/console/keys");
+    assert.ok(!(await ada.page.content()).includes(key));
+    await ada.click("link", "Revoke story");
+    await ada.click("button", "Revoke it");
+    await ada.seesText("The key is revoked.");
+    await until("the key to stop", async () => (await call(system.base, "GET", "/api/account", { key })).status === 401);
+    assert.deepEqual(ada.complaints, []);
+  });
+}
+
+test("figures, chart and panels follow the filters, and the chart is read by keyboard", async () => {
+  const ada = await signedIn("analytics@example.com");
+  const key = await makeKey(ada);
+  const site = (await call(system.base, "POST", "/api/analytics/sites", { key, body: { name: "engine.example" } })).body.site;
+  const headers = { "content-type": "application/json", "user-agent": "Mozilla/5.0 (X11; Linux x86_64) Firefox/140.0" };
+  for (const path of ["/", "/programme", "/programme"]) {
+    const body = JSON.stringify({ siteToken: site.siteToken, name: "page_view", url: `https://engine.example${path}` });
+    await fetch(`${system.base}/api/collect`, { method: "POST", headers, body });
+  }
+  await until("the events to be counted", async () => {
+    await ada.open(`/console/analytics/${site.id}`);
+    return (await ada.page.locator(".stats").innerText()).match(/Page views\s+3/);
+  });
+  await ada.page.locator("[data-plot]").focus();
+  await ada.page.keyboard.press("End");
+  await ada.page.getByRole("status").filter({ hasText: "1 visitor so far" }).waitFor({ state: "attached" });
+  await ada.click("link", "/programme");
+  await ada.seesText("Page is");
+  await ada.page.getByRole("link", { name: "Remove the filter: Page" }).click();
+  await ada.page.keyboard.press("d");
+  await ada.page.waitForURL(/period=today/);
+  assert.deepEqual(ada.complaints, []);
+});
+
+test("every screen is accessible and fits, full and empty", async () => {
+  for (const options of VIEWPORTS) {
+    const width = options.viewport.width;
+    const ada = await signedIn(`access-${width}@example.com`, { bypassCSP: true, ...options });
+    const check = async (state, paths) => {
+      for (const [name, path] of Object.entries(paths)) {
+        await ada.open(path);
+        await ada.checkAccessibility(`console-${name}-${state}-${width}`);
+        await fits(ada, name);
+      }
+    };
+    const lists = { overview: "/console", forms: "/console/forms", analytics: "/console/analytics", keys: "/console/keys" };
+    await check("empty", lists);
+    const key = await makeKey(ada);
+    const form = await formWith(key, ["Charles", HOSTILE, "Mary"]);
+    const { site } = (await call(system.base, "POST", "/api/analytics/sites", { key, body: { name: "engine.example" } })).body;
+    const submissions = await call(system.base, "GET", `/api/forms/${form}/submissions`, { key });
+    const inbox = `/console/forms/${form}`;
+    await check("full", {
+      ...lists,
+      inbox,
+      submission: `${inbox}/submissions/${submissions.body.submissions[1].id}`,
+      site: `/console/analytics/${site.id}`,
+    });
+    await check("refused", { submission: `${inbox}/submissions/${form}`, nothing: "/console/nothing" });
+  }
+});
+
+test("a first visit and each page stay within their budgets", async () => {
+  const ada = await signedIn("weight@example.com");
+  const session = await ada.context.newCDPSession(ada.page);
+  await session.send("Network.enable");
+  const bytes = { requests: 0, total: 0 };
+  session.on("Network.loadingFinished", ({ encodedDataLength }) => {
+    bytes.requests += 1;
+    bytes.total += encodedDataLength;
+  });
+  await ada.page.goto(`${system.base}/console`, { waitUntil: "networkidle" });
+  const first = { ...bytes };
+  assert.ok(first.requests <= 5 && first.total <= 25 * 1024, JSON.stringify(first));
+  for (const path of ["/console/forms", "/console/keys", "/console/analytics"]) {
+    Object.assign(bytes, { requests: 0, total: 0 });
+    await ada.page.goto(`${system.base}${path}`, { waitUntil: "networkidle" });
+    assert.ok(bytes.total <= 12 * 1024, `${path}: ${JSON.stringify(bytes)}`);
+  }
+});
