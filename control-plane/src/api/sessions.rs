@@ -8,7 +8,7 @@ use store::credentials::Credential;
 use store::identities::{OwnAccount, find_identity, list_accounts};
 use store::sessions::{ListedSession, delete_own_session, list_sessions};
 use uuid::Uuid;
-use web::{Code, Deletion, Path, Problem, Reply};
+use web::{Deletion, Path, Problem, Reply};
 
 use crate::App;
 use crate::call::{Call, scope};
@@ -68,6 +68,7 @@ struct SignInSessionView {
     id: Uuid,
     /// Whether it is the calling session.
     is_current: bool,
+    /// When the person signed in.
     signed_in_at: DateTime<Utc>,
     /// When it was last used, to the minute.
     last_seen_at: DateTime<Utc>,
@@ -87,10 +88,10 @@ async fn current(
     call: Call<scope::AccountRead>,
     State(app): State<App>,
 ) -> Result<Reply<CurrentSessionResponse>, Problem> {
-    let (identity_id, session) = calling_session(&call)?;
+    let (identity_id, session) = calling_session(&call).ok_or_else(no_such_session)?;
     let mut conn = store::acquire(&app.db).await?;
     let identity = find_identity(&mut conn, identity_id).await?;
-    let identity = identity.ok_or_else(|| Problem::not_found("session"))?;
+    let identity = identity.ok_or_else(no_such_session)?;
     let accounts = list_accounts(&mut conn, identity_id).await?;
     let account_id = call.account_id;
     let account = |own: OwnAccount| SignInAccount {
@@ -112,7 +113,9 @@ async fn list(
     call: Call<scope::AccountRead>,
     State(app): State<App>,
 ) -> Result<Reply<SignInSessionListResponse>, Problem> {
-    let (identity_id, current) = calling_session(&call)?;
+    let Some((identity_id, current)) = calling_session(&call) else {
+        return Ok(call.reply(SignInSessionListResponse { sessions: Vec::new() }));
+    };
     let mut conn = store::acquire(&app.db).await?;
     let sessions = list_sessions(&mut conn, identity_id, call.now, MAX).await?;
     let view = |session: ListedSession| SignInSessionView {
@@ -131,27 +134,29 @@ async fn delete(
     State(app): State<App>,
     Path(id): Path<Uuid>,
 ) -> Result<Reply<Deletion>, Problem> {
-    let (identity_id, _) = calling_session(&call)?;
+    let (identity_id, _) = calling_session(&call).ok_or_else(no_such_session)?;
     let mut conn = store::acquire(&app.db).await?;
     let token_hash = delete_own_session(&mut conn, identity_id, id, call.now).await?;
-    let token_hash = token_hash.ok_or_else(|| Problem::not_found("session"))?;
+    let token_hash = token_hash.ok_or_else(no_such_session)?;
     app.credentials.invalidate(&[token_hash]);
     Ok(call.reply(Deletion::now()))
 }
 
-/// Returns the person of the calling session and the session.
-fn calling_session<S>(call: &Call<S>) -> Result<(Uuid, SignInSessionView), Problem> {
+/// Returns the person of the calling session and the session; `None` for a key.
+fn calling_session<S>(call: &Call<S>) -> Option<(Uuid, SignInSessionView)> {
     match call.caller.credential {
         Credential::Session { id, identity_id, signed_in_at, expires_at, last_seen_at, ends_at } => {
             let is_current = true;
-            Ok((
-                identity_id,
-                SignInSessionView { id, is_current, signed_in_at, last_seen_at, expires_at, ends_at },
-            ))
+            let session =
+                SignInSessionView { id, is_current, signed_in_at, last_seen_at, expires_at, ends_at };
+            Some((identity_id, session))
         }
-        Credential::Key { .. } => {
-            let detail = "this is about the sessions of a person who is signed in, and an API key has none";
-            Err(Problem::new(Code::Forbidden, detail).hint("sign in at /login"))
-        }
+        Credential::Key { .. } => None,
     }
+}
+
+/// The problem of a session that does not exist. A key has none.
+fn no_such_session() -> Problem {
+    Problem::not_found("session")
+        .hint("sessions are those of a person who is signed in, at /login; an API key has none")
 }

@@ -93,8 +93,8 @@ const fn needs_more(
 const ACCOUNT_READ: Column = Column::OneScope(Scope::new(Resource::Account, Action::Read));
 
 const fn sessions_only(operation: &'static str, columns: &'static [Column]) -> Exception {
-    let reason = "a key has no sessions";
-    Exception { operation, position: "", columns, response: Some((403, Some("forbidden"))), reason }
+    let reason = "a key has no sessions, and the person has no session with this id";
+    Exception { operation, position: "", columns, response: Some((404, Some("not_found"))), reason }
 }
 
 const fn no_restricted_key(operation: &'static str) -> Exception {
@@ -107,15 +107,7 @@ const EXCEPTIONS: &[Exception] = &[
     no_restricted_key("activity.list"),
     no_restricted_key("activity.export"),
     sessions_only("sessions.current", &[ACCOUNT_READ, FolderInside]),
-    sessions_only("sessions.list", &[ACCOUNT_READ, FolderInside]),
-    sessions_only("sessions.delete", &[ACCOUNT_UPDATE, FolderInside]),
-    Exception {
-        operation: "sessions.delete",
-        position: "",
-        columns: &[Column::Session],
-        response: Some((404, Some("not_found"))),
-        reason: "the person has no such session",
-    },
+    sessions_only("sessions.delete", &[ACCOUNT_UPDATE, FolderInside, Column::Session]),
     needs_more("forms.create", "body.webhookIds", &[FORMS_CREATE]),
     needs_more("forms.create", "body.autoEntryPageId", &[FORMS_CREATE]),
     needs_more("forms.update", "body.webhookIds", &[FORMS_UPDATE]),
