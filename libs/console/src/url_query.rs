@@ -4,6 +4,10 @@ use std::convert::Infallible;
 
 use axum::extract::FromRequestParts;
 use http::request::Parts;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC};
+
+/// What is escaped in a segment of a path: a value is a single segment, whatever it contains.
+pub(crate) const PATH_SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_');
 
 /// The parameters of a query, in their order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

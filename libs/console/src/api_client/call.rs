@@ -1,13 +1,11 @@
 //! A call of an operation: its parameters, its body and its idempotency key.
 
 use http::Method;
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use percent_encoding::utf8_percent_encode;
 use serde_json::Value;
 
 use super::operations::Operation;
-
-/// What stays as it is in a segment of a path.
-const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_');
+use crate::url_query::PATH_SEGMENT;
 
 /// A call of an operation.
 #[derive(Debug, Clone)]
@@ -28,7 +26,7 @@ impl Call {
     /// Sets a parameter of the path. The value is a single segment, whatever it contains.
     #[must_use]
     pub(crate) fn path(mut self, name: &str, value: &str) -> Self {
-        let value = utf8_percent_encode(value, SEGMENT).to_string();
+        let value = utf8_percent_encode(value, PATH_SEGMENT).to_string();
         self.path = self.path.replace(&format!("{{{name}}}"), &value);
         self
     }

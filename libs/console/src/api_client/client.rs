@@ -5,7 +5,7 @@ use std::time::Instant;
 use axum::Router;
 use axum::body::Body;
 use http::{HeaderValue, Request, StatusCode, Uri, header};
-use http_body_util::{BodyExt, Limited};
+use http_body_util::{BodyExt, Collected, Limited};
 use tower::ServiceExt;
 use web::{CompletedRequest, MetaSlot};
 
@@ -49,7 +49,7 @@ impl ApiClient {
             elapsed: began.elapsed(),
         });
         let body = Limited::new(response.into_body(), ANSWER_BYTES_MAX).collect().await;
-        let body = body.map(|body| body.to_bytes()).unwrap_or_default();
+        let body = body.map(Collected::to_bytes).unwrap_or_default();
         if !status.is_success() {
             return Err(Refusal::read(status, &body, viewer.request_id()));
         }

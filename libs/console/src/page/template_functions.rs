@@ -3,13 +3,13 @@
 use chrono_tz::Tz;
 use minijinja::value::{Rest, Value};
 use minijinja::{Environment, State};
-use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use percent_encoding::utf8_percent_encode;
 
 use super::icons;
 use crate::formatting::numbers;
 use crate::formatting::times::{Wall, parse};
 use crate::formatting::visible_text::write_escaped;
-use crate::url_query::UrlQuery;
+use crate::url_query::{PATH_SEGMENT, UrlQuery};
 
 pub(super) fn add_to(environment: &mut Environment<'static>) {
     environment.add_function("icon", icons::svg);
@@ -55,7 +55,7 @@ fn verbatim(text: &str) -> Value {
 
 /// Returns text as one segment of a path.
 fn path_segment(text: &str) -> String {
-    utf8_percent_encode(text, NON_ALPHANUMERIC).to_string()
+    utf8_percent_encode(text, PATH_SEGMENT).to_string()
 }
 
 /// Returns the first letters of the first two words.

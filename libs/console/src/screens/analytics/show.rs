@@ -6,7 +6,7 @@ use chrono_tz::Tz;
 use futures::future::{OptionFuture, join_all};
 use futures::join;
 use http::header;
-use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+use percent_encoding::utf8_percent_encode;
 use serde_json::Value;
 
 use super::chart::ChartInput;
@@ -20,7 +20,7 @@ use crate::formatting::times::{Wall, parse};
 use crate::page::{Page, Section, answer_part, redirect};
 use crate::screens::PathParameters;
 use crate::state::Console;
-use crate::url_query::UrlQuery;
+use crate::url_query::{PATH_SEGMENT, UrlQuery};
 use crate::viewer::Viewer;
 
 /// What every query of a view has in common.
@@ -146,7 +146,7 @@ pub(crate) async fn add_filter(
         _ => query.clone(),
     };
     let link = added.with("dimension", None).with("value", None).to_link();
-    let id = utf8_percent_encode(path.get("id"), NON_ALPHANUMERIC);
+    let id = utf8_percent_encode(path.get("id"), PATH_SEGMENT);
     redirect(&console, &format!("/console/analytics/{id}{link}"), None)
 }
 

@@ -31,20 +31,21 @@ pub(crate) async fn mark(
         return *refused;
     }
     let (form_id, here) = (path.get("id"), return_path(form.get("here")));
-    let changed = match form.get("to") {
+    let ids: Vec<_> = form.all("id").take(AT_ONCE_MAX).collect();
+    let changed = match form.get("to").filter(|_| !ids.is_empty()) {
         Some("archived") => {
-            change(&console, &viewer, form_id, &form, "archived").await.map(|()| Flash::Archived)
+            change(&console, &viewer, form_id, &ids, "archived").await.map(|()| Flash::Archived)
         }
-        Some("spam") => change(&console, &viewer, form_id, &form, "spam").await.map(|()| Flash::MarkedAsSpam),
+        Some("spam") => change(&console, &viewer, form_id, &ids, "spam").await.map(|()| Flash::MarkedAsSpam),
         Some("received") => {
-            change(&console, &viewer, form_id, &form, "received").await.map(|()| Flash::MovedToInbox)
+            change(&console, &viewer, form_id, &ids, "received").await.map(|()| Flash::MovedToInbox)
         }
-        Some("deleted") => delete(&console, &viewer, form_id, &form).await.map(|()| Flash::Deleted),
+        Some("deleted") => delete(&console, &viewer, form_id, &ids).await.map(|()| Flash::Deleted),
         _ => Err(Refusal::new(
             StatusCode::BAD_REQUEST,
             "validation_failed",
             "Nothing to do",
-            "Choose what to do.",
+            "Choose submissions, and what to do with them.",
         )),
     };
     match changed {
@@ -56,37 +57,22 @@ pub(crate) async fn mark(
     }
 }
 
-/// Returns the chosen ids.
-fn chosen(form: &FormSubmission) -> Result<Vec<&str>, Refusal> {
-    let ids: Vec<_> = form.all("id").take(AT_ONCE_MAX).collect();
-    if ids.is_empty() {
-        let detail = "Choose at least one submission.";
-        return Err(Refusal::new(StatusCode::BAD_REQUEST, "validation_failed", "Nothing is chosen", detail));
-    }
-    Ok(ids)
-}
-
 async fn change(
     console: &Console,
     viewer: &Viewer,
     form_id: &str,
-    form: &FormSubmission,
+    ids: &[&str],
     status: &str,
 ) -> Result<(), Refusal> {
-    for id in chosen(form)? {
+    for id in ids {
         let call = Call::of(&SUBMISSIONS_MARK).path("id", form_id).path("subId", id);
         console.call(viewer, call.body(json!({ "status": status }))).await?;
     }
     Ok(())
 }
 
-async fn delete(
-    console: &Console,
-    viewer: &Viewer,
-    form_id: &str,
-    form: &FormSubmission,
-) -> Result<(), Refusal> {
-    for id in chosen(form)? {
+async fn delete(console: &Console, viewer: &Viewer, form_id: &str, ids: &[&str]) -> Result<(), Refusal> {
+    for id in ids {
         console.call(viewer, Call::of(&SUBMISSIONS_DELETE_ONE).path("id", form_id).path("subId", id)).await?;
     }
     Ok(())

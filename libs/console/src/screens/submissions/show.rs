@@ -72,7 +72,7 @@ pub(super) async fn show(
     match chosen {
         Some(Ok(answer)) => page = page.with("chosen", SubmissionView::new(fields, &answer["data"])),
         Some(Err(refusal)) if form.is_ok() => {
-            page = page.status(refusal.status()).with("pane_refusal", refusal)
+            page = page.status(refusal.status()).with("pane_refusal", refusal);
         }
         _ => {}
     }

@@ -2,6 +2,7 @@
 
 use axum::extract::State;
 use axum::response::Response;
+use percent_encoding::utf8_percent_encode;
 use serde_json::{Value, json};
 use web::Uncompressed;
 
@@ -16,7 +17,7 @@ use crate::form_submission::FormSubmission;
 use crate::page::{Page, redirect};
 use crate::screens::{PathParameters, require_same_account};
 use crate::state::Console;
-use crate::url_query::UrlQuery;
+use crate::url_query::{PATH_SEGMENT, UrlQuery};
 use crate::viewer::Viewer;
 
 /// Makes a webhook. The answer to the post shows its secret.
@@ -101,7 +102,10 @@ pub(crate) async fn retry_failed(
 
 async fn after(console: &Console, viewer: &Viewer, id: &str, answer: Answer) -> Response {
     match answer {
-        Ok(_) => redirect(console, &format!("/console/webhooks/{id}"), Some(Flash::SentAgain)),
+        Ok(_) => {
+            let path = format!("/console/webhooks/{}", utf8_percent_encode(id, PATH_SEGMENT));
+            redirect(console, &path, Some(Flash::SentAgain))
+        }
         Err(refusal) => {
             let with_problem = |page: Page| page.status(refusal.status()).with("problem", refusal);
             show::respond(console, viewer, id, &UrlQuery::default(), with_problem).await
