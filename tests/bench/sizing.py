@@ -261,8 +261,8 @@ those of one replica of each service, or twice the number if all are replaced at
 | submission of 1 KB in Postgres, with indexes | {rows:.0f} | {rows:.0f} MB |
 | the same in Postgres' log (WAL), until it is archived or recycled | {log:.0f} | {log:.0f} MB |
 
-So 100,000 submissions take {rows / 10:.0f} MB, and 1,000 events a second during an hour without ClickHouse take {found['waiting'] * 3.6 / 1000:.1f} GB of a collector's disk. Merges of ClickHouse
-need as much free space as the largest part: twice the size of the events is enough.
+So 100,000 submissions take {rows / 10:.0f} MB, and 1,000 events a second during an hour without ClickHouse take {found['waiting'] * 3.6 / 1000:.1f} GB of a collector's disk. A merge of
+ClickHouse needs free space for the part that it writes.
 
 {processor(found, build)}""")
 

@@ -231,6 +231,8 @@ def full_postgres(report, data, postgres, account, seen):
     seen.until_resolved(alert)
     report.check(fault, not sent.failures["page"], f"reads of a warm page failed: {sent.failures['page'][:2]}")
     report.check(fault, not sent.failures["event"], f"events were refused: {sent.failures['event'][:2]}")
+    wrong = [failure for failure in sent.failures["submission"] if failure[2] != 503]
+    report.check(fault, not wrong, f"{len(wrong)} submissions got no 503: {wrong[:3]}")
     notes = f"refused after {refused:.1f} s with {dict(sent.statuses('submission'))}; accepted again {max(0, after):.1f} s after space was freed"
     report.add(fault, sent, f"{seconds:.1f} s of 503", alert, notes, found)
 
@@ -251,7 +253,7 @@ def wrong_clocks(report, program, folder):
             wrong_clock(report, services, account, "clocks ten minutes apart", apart)
             wrong_clock(report, services, account, "clocks jump by +1 day", lambda: jump("+1d"))
             wrong_clock(report, services, account, "clocks jump back to -1 hour", lambda: jump("-1h"))
-            report.check("clocks", "clock" in checked(stack, folder, services.library, "+10m"), "webruntime check names no difference")
+            report.check("clocks", "from this machine's" in checked(stack, services.library, "+10m"), "`webruntime check` names no difference of clocks")
 
 
 def wrong_clock(report, services, account, fault, change):
@@ -274,16 +276,16 @@ def wrong_clock(report, services, account, fault, change):
     report.add(fault, sent, "no request failed", "none: nothing fails", notes, found)
 
 
-def checked(stack, folder, library, offset):
-    """What `webruntime check` says with another clock than Postgres'."""
-    program = pathlib.Path(stack["program"] or fixture.ROOT / "target" / ("debug" if fixture.PROFILE == "dev" else fixture.PROFILE) / "local").with_name("webruntime")
+def checked(stack, library, offset):
+    """What `webruntime check` says of the clock if it differs from Postgres'."""
+    program = pathlib.Path(stack["program"]).with_name("webruntime")
     if not program.exists():
-        return f"clock: not checked, as {program} was not built"
+        return f"{program} is missing: run with --build"
     environment = os.environ | {"LD_PRELOAD": str(library), "FAKETIME": offset}
     done = subprocess.run([program, "check", "--set", f"store.url={stack['postgres_url']}"], env=environment, capture_output=True, text=True)
-    lines = [line for line in done.stdout.splitlines() if "clock" in line.lower()]
-    say("\n".join(lines) or done.stdout[-500:] + done.stderr[-500:])
-    return "\n".join(line for line in lines if "from this machine's" in line)
+    found = "\n".join(line for line in done.stdout.splitlines() if "clock" in line.lower())
+    say(found or done.stdout[-500:] + done.stderr[-500:])
+    return found
 
 
 def write(report):
@@ -313,10 +315,11 @@ def main():
         return 0
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))  # ends what was started
     parts, report = arguments.only.split(","), Report()
+    program = arguments.program or built()
     try:
         for name, part in (("stores", lambda folder: stores(report, arguments.program, folder, parts)),
-                           ("disk", lambda folder: full_disks(report, arguments.program, folder)),
-                           ("clocks", lambda folder: wrong_clocks(report, arguments.program, folder))):
+                           ("disk", lambda folder: full_disks(report, program, folder)),
+                           ("clocks", lambda folder: wrong_clocks(report, program, folder))):
             if name in parts or (name == "stores" and {"postgres", "redis"} & set(parts)):
                 with folder_for(arguments.keep, name) as folder:
                     part(folder)
@@ -331,6 +334,12 @@ def main():
     if not report.problems and report.not_run:
         return NOT_RUN
     return 1 if report.problems else 0
+
+
+def built():
+    """Builds the local runner and `webruntime`, and returns the former."""
+    subprocess.run(["cargo", "build", "--release", "--locked", "--package", "local", "--package", "operator"], cwd=fixture.ROOT, check=True)
+    return fixture.ROOT / os.environ.get("CARGO_TARGET_DIR", "target") / "release/local"
 
 
 def folder_for(keep, name):

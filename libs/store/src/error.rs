@@ -1,5 +1,8 @@
 //! Errors of Postgres, grouped by how callers must react.
 
+use sqlx::error::DatabaseError;
+use sqlx::postgres::{PgDatabaseError, PgSeverity};
+
 /// The failure of a statement.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -55,12 +58,17 @@ const READ_ONLY: &str = "25006";
 /// retry finds it missing.
 const TRANSIENT_CODES: [&str; 8] = ["57", "53", "40", "55P03", "25P03", "25P04", READ_ONLY, "23503"];
 
+/// Prefix of the SQLSTATE codes of internal errors. One that ends the connection is a trouble of the server, such as a full disk
+/// on which a new connection can't write its files, and none of the statement.
+const INTERNAL_ERROR: &str = "XX";
+
 impl domain::Transient for Error {
     fn is_transient(&self) -> bool {
         match self {
             Self::Database(sqlx::Error::Database(error)) => {
                 let code = error.code().unwrap_or_default();
                 TRANSIENT_CODES.iter().any(|prefix| code.starts_with(prefix))
+                    || (code.starts_with(INTERNAL_ERROR) && has_ended_connection(error.as_ref()))
             }
             Self::Database(error) => matches!(
                 error,
@@ -73,4 +81,9 @@ impl domain::Transient for Error {
             Self::Migration(_) | Self::Unreadable { .. } | Self::Setting(_) => false,
         }
     }
+}
+
+fn has_ended_connection(error: &dyn DatabaseError) -> bool {
+    let error = error.try_downcast_ref::<PgDatabaseError>();
+    error.is_some_and(|error| matches!(error.severity(), PgSeverity::Fatal | PgSeverity::Panic))
 }
