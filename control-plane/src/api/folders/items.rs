@@ -129,7 +129,10 @@ async fn move_all(
         let status = if error.is_none() { "moved" } else { "error" };
         results.push(ResourceMoveResult { index, r#type, id, status, error });
     }
-    call.commit(&app, tx, vec![]).await?;
+    // Otherwise the log would name a change that did not happen.
+    if results.iter().any(|result| result.error.is_none()) {
+        call.commit(&app, tx, vec![]).await?;
+    }
     results.sort_by_key(|result| result.index);
     let failed = results.iter().filter(|result| result.error.is_some()).count();
     Ok(call.reply(ResourceMovesResponse { moved: results.len() - failed, failed, results }))

@@ -52,8 +52,10 @@ async fn an_unclaimed_trial_is_deleted_completely_and_a_claimed_account_not_at_a
     for purges in ["event_purges", "blob_purges"] {
         fixture.change(&format!("delete from {purges} where account_id = '{}'", claimed.id)).await;
     }
-    // The inserted upload would have expired already.
-    fixture.change("update uploads set expires_at = now() + interval '1 hour'").await;
+    // The inserted rows would have expired already.
+    for table in ["uploads", "activity"] {
+        fixture.change(&format!("update {table} set expires_at = now() + interval '1 hour'")).await;
+    }
     let before = claimed.found().await;
 
     fixture.change(&format!("update accounts set claimed_at = now() where id = '{}'", claimed.id)).await;
