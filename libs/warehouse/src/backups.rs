@@ -109,17 +109,19 @@ impl Warehouse {
             .await
     }
 
-    /// Returns the number of rows of each table with rows of sites; empty if the database does not exist.
+    /// Returns the number of rows of each table with rows of sites, without replaced ones; empty if the database does not exist.
     pub async fn count_rows(&self) -> Result<BTreeMap<String, u64>, Error> {
         let server = self.client.clone().with_database("default");
-        let sql = "SELECT name FROM system.tables WHERE database = ? AND name IN ?";
-        let names: Vec<String> =
+        let sql = "SELECT name, engine FROM system.tables WHERE database = ? AND name IN ?";
+        let tables: Vec<(String, String)> =
             with_timeout(QUERY_TIMEOUT, server.query(sql).bind(&self.database).bind(TABLES).fetch_all())
                 .await?;
         let mut counts = BTreeMap::new();
-        for name in names {
-            let count = self.client.query(&format!("SELECT count() FROM `{name}`"));
-            let rows = with_timeout(STORE_TIMEOUT, count.fetch_one::<u64>()).await?;
+        for (name, engine) in tables {
+            // A merge, of which a restore causes some, removes replaced rows.
+            let merged = if engine.contains("Replacing") { " FINAL" } else { "" };
+            let count = self.client.query(&format!("SELECT count() FROM `{name}`{merged}"));
+            let rows = with_timeout(REWRITE_TIMEOUT, count.fetch_one::<u64>()).await?;
             counts.insert(name, rows);
         }
         Ok(counts)
