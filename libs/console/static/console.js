@@ -30,7 +30,7 @@ addEventListener("click", (event) => {
 });
 addEventListener("popstate", ({ state }) => (state?.part ? show(location.href, state.part) : location.reload()));
 
-// What changes while somebody looks is asked for anew, not while nobody does.
+// Parts that change are fetched again while the page is visible.
 for (const part of all("[data-live][data-src]")) {
   let tag;
   setInterval(async () => {

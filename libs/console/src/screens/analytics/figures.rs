@@ -103,6 +103,9 @@ pub(super) fn change_in_words(metric: &Metric, answer: &Value) -> Option<String>
         return (total > 0.0 && metric.is_count)
             .then(|| format!("{}, and none {before}.", metric.words(total)));
     };
+    if total == 0.0 && previous == 0.0 {
+        return None;
+    }
     if change.abs() < 0.5 {
         return Some(format!("As many {} as {before}: {}.", metric.noun, (metric.shown)(previous)));
     }

@@ -43,7 +43,7 @@ pub(super) fn needs(status: &Value, webhooks: &Value, usage: &[UsageRow]) -> Vec
             needs.push(Need { tone, state: words, text, link: None, action: "" });
         }
     }
-    for row in usage.iter().filter(|row| row.percent >= NEARLY_USED) {
+    for row in usage.iter().filter(|row| row.stops_something && row.percent >= NEARLY_USED) {
         let (tone, state) =
             if row.percent >= 100.0 { ("bad", "Limit reached") } else { ("warn", "Nearly used") };
         let text = format!("{}: {} of {}", row.label, row.used, row.limit);
@@ -69,7 +69,7 @@ mod tests {
 
     #[test]
     fn failures_and_limits_are_named() {
-        let status = json!({ "usage": { "projects": { "used": 10, "limit": 10 }, "webhooks": { "used": 9, "limit": -1 } },
+        let status = json!({ "usage": { "projects": { "used": 10, "limit": 10 }, "subdomains": { "used": 1, "limit": 1 } },
             "automations": { "failing": 2, "disabled": 0 } });
         let webhooks = json!({ "webhooks": [
             { "url": "https://crm.test", "failingSince": "2026-11-22T13:02:11Z" },

@@ -26,7 +26,13 @@ pub(super) struct UsageRow {
     share: String,
     #[serde(skip)]
     pub(super) percent: f64,
+    /// Whether something stops once the limit is reached; every small plan has its one subdomain.
+    #[serde(skip)]
+    pub(super) stops_something: bool,
 }
+
+/// Limits at which something stops.
+const STOPPING: [&str; 4] = ["projects", "storageBytes", "events", "automationRuns"];
 
 /// Returns the usage of each limit.
 pub(super) fn usage(status: &Value) -> Vec<UsageRow> {
@@ -41,7 +47,8 @@ pub(super) fn usage(status: &Value) -> Vec<UsageRow> {
         };
         let limit = if limit < 0.0 { "unlimited".to_owned() } else { shown(limit) };
         let share = format!("{:.1}", percent.min(100.0));
-        Some(UsageRow { label, used: shown(used), limit, share, percent })
+        let stops_something = STOPPING.contains(&name);
+        Some(UsageRow { label, used: shown(used), limit, share, percent, stops_something })
     };
     LIMITS.into_iter().filter_map(row).collect()
 }
