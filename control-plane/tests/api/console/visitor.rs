@@ -33,7 +33,7 @@ impl PageResponse {
     #[track_caller]
     pub(super) fn hidden(&self, name: &str) -> String {
         let before = format!("name=\"{name}\" value=\"");
-        let rest = self.html.split_once(&before).expect("the page has the field").1;
+        let rest = self.html.split_once(&before).unwrap().1;
         rest.split('"').next().unwrap().to_owned()
     }
 }

@@ -34,7 +34,7 @@ pub fn pgbackrest() -> Result<PgBackRest> {
         }
     }
     check_version(&by_postgres)?;
-    let user = Account::for_postgres().map(|account| account.command_prefix()).unwrap_or_default();
+    let user = Account::for_postgres().map(Account::command_prefix).unwrap_or_default();
     Ok(PgBackRest { as_postgres: [user, by_postgres.clone()].concat(), by_postgres })
 }
 
