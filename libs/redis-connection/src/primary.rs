@@ -21,7 +21,7 @@ pub struct Primary(Kind);
 
 #[derive(Clone)]
 enum Kind {
-    Fixed(Client),
+    Fixed(Box<Client>),
     /// The lock also makes concurrent callers wait for the connections that the first of them makes.
     Sentinels(Arc<Mutex<SentinelClient>>),
 }
@@ -31,7 +31,7 @@ impl Primary {
     pub fn new(server: impl Into<Server>) -> Result<Self, Error> {
         let server = server.into();
         match (server.sentinels.is_empty(), server.master_name.is_empty()) {
-            (true, true) => Ok(Self(Kind::Fixed(fixed(&server)?))),
+            (true, true) => Ok(Self(Kind::Fixed(Box::new(fixed(&server)?)))),
             (false, false) => Ok(Self(Kind::Sentinels(Arc::new(Mutex::new(sentinels(&server)?))))),
             (false, true) => Err(Error::Setting(
                 "redis.sentinels needs redis.master_name, by which the Sentinels monitor the server"
@@ -47,7 +47,7 @@ impl Primary {
     /// Sentinel may not know yet of a failover.
     pub async fn client(&self) -> RedisResult<Client> {
         match &self.0 {
-            Kind::Fixed(client) => Ok(client.clone()),
+            Kind::Fixed(client) => Ok(Client::clone(client)),
             Kind::Sentinels(sentinels) => {
                 let mut sentinels = sentinels.lock().await;
                 // Boxed: the type of this future is too deep for the compiler within those of its callers.
