@@ -1,6 +1,6 @@
 //! The real program over real stores.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test that can't go on has failed")]
+#![expect(clippy::unwrap_used, clippy::panic, clippy::print_stderr, reason = "for tests alone")]
 
 mod accounts;
 mod backed_up;

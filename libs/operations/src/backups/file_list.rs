@@ -36,7 +36,7 @@ impl ListWriter {
 
     /// Makes the list durable. Returns its digest.
     pub(super) fn finish(self) -> Result<String> {
-        let file = self.out.into_inner().map_err(|error| error.into_error())?;
+        let file = self.out.into_inner().map_err(std::io::IntoInnerError::into_error)?;
         file.sync_all()?;
         Ok(hex::encode(self.digest.finalize()))
     }

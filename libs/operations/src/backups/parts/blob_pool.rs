@@ -32,7 +32,7 @@ const CHUNK_BYTES: usize = 1 << 20;
 pub(in super::super) const LIST: &str = "blobs.tsv";
 
 /// What became of one blob.
-enum Copied {
+enum CopyResult {
     Existed,
     Copied,
     /// It was deleted after Postgres listed it.
@@ -52,17 +52,17 @@ pub(in super::super) async fn back_up(
     let mut pages = Pages::new(installation.db);
     while let Some(page) = pages.next().await? {
         let copies = page.iter().map(|blob| copy_to_pool(&installation.blobs, &pool, blob));
-        let copies: Vec<Copied> =
+        let copies: Vec<CopyResult> =
             futures::stream::iter(copies).buffered(MAX_CONCURRENT).try_collect().await?;
         for (blob, copied) in page.iter().zip(copies) {
             let bytes = blob.size_bytes.unsigned_abs();
             match copied {
-                Copied::Gone => {
+                CopyResult::Gone => {
                     part.gone += 1;
                     continue;
                 }
-                Copied::Copied => part.copied_bytes += bytes,
-                Copied::Existed => {}
+                CopyResult::Copied => part.copied_bytes += bytes,
+                CopyResult::Existed => {}
             }
             part.count += 1;
             part.bytes += bytes;
@@ -96,21 +96,21 @@ pub(in super::super) async fn restore(
     let mut pages = Pages::new(installation.db);
     while let Some(page) = pages.next().await? {
         let copies = page.iter().map(|blob| copy_from_pool(installation, &pool, blob));
-        let copies: Vec<Copied> =
+        let copies: Vec<CopyResult> =
             futures::stream::iter(copies).buffered(MAX_CONCURRENT).try_collect().await?;
         for (blob, copied) in page.iter().zip(copies) {
             restored.known += 1;
             match copied {
-                Copied::Copied => {
+                CopyResult::Copied => {
                     restored.copied += 1;
                     restored.copied_bytes += blob.size_bytes.unsigned_abs();
                 }
-                Copied::Gone if blob.may_be_missing => {}
-                Copied::Gone => {
+                CopyResult::Gone if blob.may_be_missing => {}
+                CopyResult::Gone => {
                     restored.missing += 1;
                     (installation.report)(&format!("  missing: blob {}", path_of(blob)));
                 }
-                Copied::Existed => {}
+                CopyResult::Existed => {}
             }
         }
         (installation.report)(&format!("  {} blobs, {} copied", restored.known, restored.copied));
@@ -158,15 +158,15 @@ fn path_of(blob: &StoredBlob) -> String {
     format!("{}/{}", blob.account_id, hex::encode(blob.sha256))
 }
 
-async fn copy_to_pool(blobs: &Blobs, pool: &Path, blob: &StoredBlob) -> Result<Copied> {
+async fn copy_to_pool(blobs: &Blobs, pool: &Path, blob: &StoredBlob) -> Result<CopyResult> {
     let target = pool.join(path_of(blob));
     if target.exists() {
-        return Ok(Copied::Existed);
+        return Ok(CopyResult::Existed);
     }
     let name = Name { account_id: blob.account_id, sha256: blob.sha256 };
     let size = blob.size_bytes.unsigned_abs();
     let mut content = match blobs.read(name, 0..size).await {
-        Err(error) if error.is_not_found() => return Ok(Copied::Gone),
+        Err(error) if error.is_not_found() => return Ok(CopyResult::Gone),
         content => content.with_context(|| format!("reading blob {}", path_of(blob)))?,
     };
     let account = target.parent().context("a blob without an account")?;
@@ -185,17 +185,21 @@ async fn copy_to_pool(blobs: &Blobs, pool: &Path, blob: &StoredBlob) -> Result<C
     );
     file.sync_all()?;
     fs::rename(&partial, &target)?;
-    Ok(Copied::Copied)
+    Ok(CopyResult::Copied)
 }
 
-async fn copy_from_pool(installation: &Installation<'_>, pool: &Path, blob: &StoredBlob) -> Result<Copied> {
+async fn copy_from_pool(
+    installation: &Installation<'_>,
+    pool: &Path,
+    blob: &StoredBlob,
+) -> Result<CopyResult> {
     let name = Name { account_id: blob.account_id, sha256: blob.sha256 };
     if installation.blobs.contains(name).await? {
-        return Ok(Copied::Existed);
+        return Ok(CopyResult::Existed);
     }
     let path: PathBuf = pool.join(path_of(blob));
     let mut file = match tokio::fs::File::open(&path).await {
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Copied::Gone),
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(CopyResult::Gone),
         file => file.with_context(|| path.display().to_string())?,
     };
     let mut incoming =
@@ -214,5 +218,5 @@ async fn copy_from_pool(installation: &Installation<'_>, pool: &Path, blob: &Sto
         path.display()
     );
     installation.blobs.store(&received).await?;
-    Ok(Copied::Copied)
+    Ok(CopyResult::Copied)
 }
