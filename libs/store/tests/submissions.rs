@@ -408,11 +408,8 @@ async fn deliveries_and_the_mail_are_stored_in_the_same_transaction() {
     );
     let submission_id = submissions(&database.db, &form).await[0].id;
     let webhooks = [webhook.id];
-    let filter = store::deliveries::DeliveryFilter {
-        webhook_ids: Some(&webhooks),
-        limit: 10,
-        ..Default::default()
-    };
+    let filter =
+        store::deliveries::DeliveryFilter { webhook_ids: Some(&webhooks), limit: 10, ..Default::default() };
     let deliveries = store::deliveries::list_deliveries(&mut conn, ACCOUNT, &filter).await.unwrap().rows;
     assert_eq!(
         (deliveries.len(), deliveries[0].state.as_str()),
