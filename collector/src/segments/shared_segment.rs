@@ -1,4 +1,4 @@
-//! A sealed segment whose events go to several shards, each at its own time. The file is deleted when all have theirs. While
+//! A sealed segment with events of several shards, each at its own time. The file is deleted when all have theirs. While
 //! the others are away, it is reduced to their events, so that the folder does not fill with those that are stored.
 
 use std::collections::BTreeSet;
@@ -45,7 +45,7 @@ pub(super) struct Finished {
 
 #[derive(Debug)]
 struct Progress {
-    /// The shards whose events are not stored.
+    /// The shards that lack their events.
     missing: BTreeSet<usize>,
     /// The file's length.
     bytes: u64,

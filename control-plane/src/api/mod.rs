@@ -27,19 +27,19 @@ mod trial;
 mod webhooks;
 mod workflows;
 
-use std::sync::{Arc, LazyLock, OnceLock};
+use std::sync::{Arc, LazyLock};
 
 use aide::openapi::{OpenApi, Server};
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::middleware::{from_fn_with_state, map_response};
 use axum::response::Response;
-use http::{HeaderValue, Method, header};
+use http::{HeaderValue, header};
 use service::metrics::HttpServerRequestDuration;
 use web::{Code, CompletedRequest, Frame, Problem, Resource};
 
 use crate::App;
-use crate::catalog::Catalog;
+use crate::catalog::{CATALOG, Catalog};
 
 const DESCRIPTION: &str = "Send HTML, get a live URL; describe a form, get a page, an embed and an endpoint; \
     with privacy-first analytics and signed webhooks. Start with POST /api/trial: it needs nothing.";
@@ -76,13 +76,6 @@ fn resources() -> Vec<Resource<App>> {
     resources
 }
 
-/// Returns the id of the operation of a route, once a router was made.
-pub(crate) fn find_operation_id(method: &Method, path: &str) -> Option<&'static str> {
-    let mut operations = CATALOG.get()?.operations().iter();
-    let found = operations.find(|operation| operation.method == method && operation.path == path);
-    found.map(|operation| operation.id.as_str())
-}
-
 /// The OpenAPI document.
 pub fn document() -> OpenApi {
     web::document_of("Web Runtime", DESCRIPTION, resources()).1
@@ -91,9 +84,6 @@ pub fn document() -> OpenApi {
 /// Held here, because a lookup by name is measurable on every request.
 static REQUEST_DURATION: LazyLock<HttpServerRequestDuration> =
     LazyLock::new(service::metrics::http_server_request_duration);
-
-/// Held here, because every router of a process has the same operations, and reading them takes a while.
-static CATALOG: OnceLock<Arc<Catalog>> = OnceLock::new();
 
 /// Responses hold an account's data and are never anything but their declared type, unless a handler says otherwise.
 async fn add_default_headers(mut response: Response) -> Response {

@@ -17,6 +17,7 @@ use web::Problem;
 
 use crate::App;
 use crate::call::Call;
+use crate::catalog;
 
 /// What the log says of a call, beside its caller.
 #[derive(Debug)]
@@ -38,7 +39,7 @@ impl ActivityContext {
     /// Reads the operation of a request.
     pub(crate) fn new(parts: &Parts) -> Self {
         let route = parts.extensions.get::<MatchedPath>().filter(|_| !parts.method.is_safe());
-        let operation = route.and_then(|route| crate::api::find_operation_id(&parts.method, route.as_str()));
+        let operation = route.and_then(|route| catalog::find_operation_id(&parts.method, route.as_str()));
         Self { operation, resource: Mutex::new(None) }
     }
 

@@ -8,13 +8,25 @@ mod request;
 mod schema;
 
 use std::collections::HashMap;
+use std::sync::{Arc, OnceLock};
 
 use aide::openapi::OpenApi;
+use http::Method;
 use serde_json::{Map, Value};
 
 pub(crate) use category::CATEGORIES;
 pub(crate) use operation::{Location, Operation, Parameter};
 pub(crate) use request::RequestParts;
+
+/// The operations of this process. Every router has the same ones, and reading them takes a while.
+pub(crate) static CATALOG: OnceLock<Arc<Catalog>> = OnceLock::new();
+
+/// Returns the id of the operation of a route, once a router was made.
+pub(crate) fn find_operation_id(method: &Method, path: &str) -> Option<&'static str> {
+    let mut operations = CATALOG.get()?.operations().iter();
+    let found = operations.find(|operation| operation.method == method && operation.path == path);
+    found.map(|operation| operation.id.as_str())
+}
 
 /// The operations, in the order of the document.
 #[derive(Debug)]

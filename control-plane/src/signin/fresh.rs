@@ -13,7 +13,7 @@ use crate::call::Call;
 const SIGN_IN_URL: &str = "/login?again=true";
 
 impl<S> Call<S> {
-    /// Returns 403 `sign_in_again` to a session whose sign-in is too old.
+    /// Returns 403 `sign_in_again` to a session with a sign-in that is too old.
     pub(crate) fn require_fresh_sign_in(&self, app: &App) -> Result<(), Problem> {
         let fresh_for = app.signin.config.fresh_for();
         match self.caller.credential {

@@ -36,7 +36,7 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 const MIN_BACKOFF: Duration = Duration::from_millis(50);
 const MAX_BACKOFF: Duration = Duration::from_secs(1);
 
-/// Returns the name of the channel in Redis, whose subscribers are the running services of an installation.
+/// Returns the name of the channel in Redis. Its subscribers are the running services of an installation.
 pub fn bus_channel(prefix: &str) -> String {
     format!("{prefix}:bus")
 }

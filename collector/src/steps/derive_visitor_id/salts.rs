@@ -12,7 +12,6 @@ use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use chrono::{DateTime, NaiveDate, Utc};
-use domain::visitors::SALT_BYTES;
 use service::{Check, Clock, Rng};
 use store::read_pool::{ReadError, ReadPool};
 use store::retention_salts::{self, Period};
@@ -21,10 +20,8 @@ use tokio::sync::Notify;
 use uuid::Uuid;
 
 use crate::metrics;
-use salt_id::{SaltId, end_of_day_salt};
+use salt_id::{Salt, SaltId, end_of_day_salt};
 pub(crate) use sealed_copies::SealedCopies;
-
-pub(super) type Salt = [u8; SALT_BYTES];
 
 /// The salts in use, cached in memory. Clones share the cache.
 #[derive(Clone)]

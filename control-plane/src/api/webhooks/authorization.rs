@@ -81,7 +81,7 @@ pub(in crate::api) async fn check_deliveries<S>(
 /// Webhooks read at a time.
 const BATCH: i64 = 200;
 
-/// Returns the webhooks whose deliveries the caller may see; `None` for all.
+/// Returns the webhooks with deliveries that the caller may see; `None` for all.
 pub(in crate::api) async fn list_visible<S>(
     call: &Call<S>,
     conn: &mut Conn,

@@ -192,7 +192,7 @@ impl BackedUp {
         ids.into_iter().map(|id| id.as_u128()).collect()
     }
 
-    /// Returns the accounts whose sites have events, with their number.
+    /// Returns the accounts with events, and how many each has.
     pub(crate) async fn events(&self) -> Vec<(u128, u64)> {
         let counts =
             "SELECT account_id, count() FROM events GROUP BY account_id ORDER BY account_id FORMAT TSV";

@@ -4,7 +4,7 @@ use http::StatusCode;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// The code of a call whose answer is unreadable.
+/// The code of a call with an unreadable answer.
 const UNREADABLE: &str = "internal";
 
 /// A refused call. Screens show it, so its names are those of the templates.

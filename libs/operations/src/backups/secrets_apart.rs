@@ -29,7 +29,7 @@ pub(super) fn check(folder: &Path, secrets: &Secrets, search: Search) -> Result<
         let file = file.canonicalize().unwrap_or_else(|_| file.clone());
         if file.starts_with(&root) {
             bail!(
-                "the secret {} is inside the backup folder {}: whoever gets a backup could open it; move one of them",
+                "the secret {} is inside the backup folder {}: a thief of the backup could open it; move one of them",
                 file.display(),
                 root.display()
             );

@@ -48,7 +48,7 @@ impl ExportDb {
                     "the database of store.read_url is late, or no standby: the primary exports"
                 ),
                 Err(error) => {
-                    tracing::warn!(%error, "the database of store.read_url is unavailable: the primary exports")
+                    tracing::warn!(%error, "the database of store.read_url is unavailable: the primary exports");
                 }
             }
         }

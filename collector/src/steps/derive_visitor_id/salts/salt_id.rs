@@ -1,7 +1,11 @@
 //! The identity of a salt: a day, or a period of a site.
 
 use chrono::{DateTime, Days, NaiveDate, NaiveTime, Utc};
+use domain::visitors::SALT_BYTES;
 use uuid::Uuid;
+
+/// The bytes of a salt.
+pub(super) type Salt = [u8; SALT_BYTES];
 
 /// What a salt is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

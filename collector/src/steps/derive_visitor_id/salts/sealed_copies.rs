@@ -6,8 +6,7 @@ use chrono::{DateTime, NaiveDate, Utc};
 use domain::encryption::MasterKey;
 use service::Rng;
 
-use super::Salt;
-use super::salt_id::SaltId;
+use super::salt_id::{Salt, SaltId};
 
 /// The copies. Without a master key there are none.
 #[derive(Clone)]

@@ -10,8 +10,8 @@ use store::retention_salts::{self, Period};
 use store::salts;
 use tokio::time::Instant;
 
-use super::salt_id::SaltId;
-use super::{Salt, Salts};
+use super::Salts;
+use super::salt_id::{Salt, SaltId};
 
 const ROTATE_INTERVAL: Duration = Duration::from_secs(600);
 const RETRY_AFTER: Duration = Duration::from_secs(2);

@@ -74,7 +74,7 @@ web::list_query!(pub(super) DeliveriesQuery {
     webhook_id: Option<Uuid>,
     /// Only deliveries of events of this submission.
     submission_id: Option<Uuid>,
-    /// Only deliveries whose last attempt ended like this.
+    /// Only deliveries with such a last attempt.
     status_class: Option<DeliveryStatusClass>,
     /// Only events from this day (UTC) or instant on.
     #[schemars(length(min = 10), extend("format" = "day-or-instant"))]

@@ -1,10 +1,14 @@
 //! Aggregated results of a form: how often each option was chosen, and averages of numbers.
 
+mod numbers;
+
 use domain::results::{Countable, Tally};
 use sqlx::query;
 use uuid::Uuid;
 
 use crate::{Conn, Error};
+
+pub use numbers::{count_histograms, list_number_summaries};
 
 /// Aggregates choice fields and number fields over the submissions of a form that count. Also returns the number of
 /// those submissions. Ignores values that are not among the current options, because the field may have had another
