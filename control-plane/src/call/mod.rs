@@ -1,6 +1,7 @@
 //! The first argument of a handler: the authenticated and authorized caller.
 
 mod activity;
+mod commit;
 
 use std::marker::PhantomData;
 use std::sync::Arc;

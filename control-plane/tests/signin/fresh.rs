@@ -11,7 +11,7 @@ use crate::provider::Overrides;
 const AGAIN: &str = "/api/auth/oauth/a?again=true&returnTo=%2Faccount";
 
 fn json_of(response: &BrowserResponse) -> Value {
-    serde_json::from_str(&response.text).unwrap_or_else(|_| panic!("no JSON: {}", response.text))
+    serde_json::from_str(&response.text).unwrap()
 }
 
 fn is_refused(response: &BrowserResponse) -> bool {

@@ -20,7 +20,8 @@ use tokio::sync::Notify;
 use uuid::Uuid;
 
 use crate::metrics;
-use salt_id::{Salt, SaltId, end_of_day_salt};
+pub(super) use salt_id::Salt;
+use salt_id::{SaltId, end_of_day_salt};
 pub(crate) use sealed_copies::SealedCopies;
 
 /// The salts in use, cached in memory. Clones share the cache.

@@ -12,7 +12,7 @@ use store::activity::{Activity, ActivityFilter, list_activity};
 use uuid::Uuid;
 use web::{Problem, Query};
 
-use super::check_unrestricted;
+use super::access::check_unrestricted;
 use crate::App;
 use crate::api::csv_file::CsvFile;
 use crate::api::time_range::TimeRange;

@@ -1,18 +1,19 @@
 //! The log of changes: who changed what, and when. Only for callers who may see the whole account, because it names
 //! everything in it.
 
+mod access;
 mod export;
 
 use axum::extract::State;
 use chrono::{DateTime, Utc};
 use domain::FieldError;
-use domain::restrictions::Restrictions;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use store::activity::{Activity, ActivityFilter, list_activity};
 use uuid::Uuid;
-use web::{Code, PageInfo, Problem, Query, Reply};
+use web::{PageInfo, Problem, Query, Reply};
 
+use self::access::check_unrestricted;
 use self::export::export;
 use crate::App;
 use crate::api::time_range::TimeRange;
@@ -135,15 +136,6 @@ async fn list(
     let activity = rows.into_iter().map(ActivityView::from).collect();
     let reply = call.reply(ActivityListResponse { activity, page: page.clone() });
     Ok(reply.linked(&page))
-}
-
-/// Returns 403 to a key that is restricted in any way: the log names resources of every kind, also those that are gone.
-fn check_unrestricted<S>(call: &Call<S>) -> Result<(), Problem> {
-    if *call.restrictions() == Restrictions::default() {
-        return Ok(());
-    }
-    let detail = "the log of changes is about the whole account, and this API key is restricted";
-    Err(Problem::new(Code::InsufficientScope, detail).hint("use a key without folderId and resourceIds"))
 }
 
 impl From<Activity> for ActivityView {

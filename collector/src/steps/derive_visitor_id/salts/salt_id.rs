@@ -5,7 +5,7 @@ use domain::visitors::SALT_BYTES;
 use uuid::Uuid;
 
 /// The bytes of a salt.
-pub(super) type Salt = [u8; SALT_BYTES];
+pub(in super::super) type Salt = [u8; SALT_BYTES];
 
 /// What a salt is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
