@@ -81,7 +81,7 @@ impl Shipper {
             match self.stores.warehouse.list_shards().await {
                 Ok(shards) => return Some(shards),
                 Err(error) => {
-                    tracing::warn!(%error, "reading ClickHouse's shards failed: events wait on disk")
+                    tracing::warn!(%error, "reading ClickHouse's shards failed: events wait on disk");
                 }
             }
             if self.shutdown.is_requested() {
