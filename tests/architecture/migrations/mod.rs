@@ -39,5 +39,6 @@ fn migrations_keep_the_last_release_working() {
     let mut violations: Vec<String> =
         migrations.iter().flat_map(|migration| migration.violations(&releases)).collect();
     violations.extend(rules::missing_releases(&migrations, &releases));
+    violations.extend(rules::shared_versions(&migrations));
     assert!(violations.is_empty(), "see deploy/docs/upgrades.md:\n{}", violations.join("\n"));
 }

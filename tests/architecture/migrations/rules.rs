@@ -101,6 +101,15 @@ pub(super) fn missing_releases(migrations: &[Migration], releases: &[Release]) -
     missing.collect()
 }
 
+/// Returns the migrations that have the number of another one, as two branches that were merged may. sqlx applies one of them
+/// and then fails at the other.
+pub(super) fn shared_versions(migrations: &[Migration]) -> Vec<String> {
+    let pairs = migrations.windows(2).filter(|pair| pair[0].version == pair[1].version);
+    pairs
+        .map(|pair| format!("{} has the number of {}: give it one of its own", pair[1].name, pair[0].name))
+        .collect()
+}
+
 /// Returns the words after `prefix`.
 fn after<'a>(statement: &'a str, prefix: &str) -> Option<&'a str> {
     let rest = statement.strip_prefix(prefix)?.strip_prefix(' ')?;
@@ -300,5 +309,15 @@ mod tests {
         assert_eq!(missing(&all(begin)), "");
         assert_eq!(missing(&all("")[..1]), "", "nothing follows so far");
         assert!(missing(&all("")).starts_with("0211_x.sql: the first migration after release 0.3 must run"));
+    }
+
+    #[test]
+    fn each_migration_has_a_number_of_its_own() {
+        let twice = [migration(210, ""), migration(211, ""), migration(211, "")];
+        assert!(shared_versions(&twice[..2]).is_empty());
+        assert_eq!(
+            shared_versions(&twice),
+            ["0211_x.sql has the number of 0211_x.sql: give it one of its own"]
+        );
     }
 }
