@@ -32,7 +32,10 @@ use web::CompletedRequest;
 pub use assets::Assets;
 
 use api_client::ApiClient;
-use screens::{analytics, forms, keys, overview, static_file, submissions, theme, webhooks, welcome};
+use screens::{
+    account, analytics, automations, builder, forms, keys, overview, sites, static_file, submissions, theme,
+    webhooks, welcome,
+};
 use state::Console;
 
 /// What the console needs from the service that mounts it.
@@ -77,6 +80,10 @@ pub fn routes<S>(setup: Setup) -> Router<S> {
         .route("/console/webhooks/{id}/deliveries/{delivery}/retry", post(webhooks::retry))
         .route("/console/keys", get(keys::list).post(keys::create))
         .route("/console/keys/{id}/revoke", post(keys::revoke))
+        .merge(account::routes())
+        .merge(automations::routes())
+        .merge(builder::routes())
+        .merge(sites::routes())
         .route("/console/{*file}", get(static_file::serve))
         .route_layer(from_fn_with_state(console.clone(), same_origin::check))
         .layer(compression())

@@ -4,6 +4,7 @@ use minijinja::value::Value;
 
 /// Name and content of each icon, sorted by name.
 const ICONS: &[(&str, &str)] = &[
+    ("account", r#"<circle cx="12" cy="8" r="5"/><path d="M20 21a8 8 0 0 0-16 0"/>"#),
     (
         "activity",
         r#"<path d="M3 12a9 9 0 1 0 9-9 9.75 9.75 0 0 0-6.74 2.74L3 8"/><path d="M3 3v5h5"/><path d="M12 7v5l4 2"/>"#,

@@ -17,10 +17,13 @@ use crate::viewer::Viewer;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Section {
     Overview,
+    Sites,
     Forms,
     Analytics,
     Webhooks,
+    Automations,
     Keys,
+    Account,
     /// None of them.
     Other,
 }
@@ -29,10 +32,13 @@ impl Section {
     fn as_str(self) -> &'static str {
         match self {
             Self::Overview => "overview",
+            Self::Sites => "sites",
             Self::Forms => "forms",
             Self::Analytics => "analytics",
             Self::Webhooks => "webhooks",
+            Self::Automations => "automations",
             Self::Keys => "keys",
+            Self::Account => "account",
             Self::Other => "",
         }
     }

@@ -1,12 +1,16 @@
 //! The screens: each asks operations and renders a template.
 
+pub(crate) mod account;
 pub(crate) mod analytics;
+pub(crate) mod automations;
+pub(crate) mod builder;
 pub(crate) mod forms;
 pub(crate) mod keys;
 mod not_found;
 pub(crate) mod overview;
 mod path_parameters;
 mod same_account;
+pub(crate) mod sites;
 pub(crate) mod static_file;
 pub(crate) mod submissions;
 pub(crate) mod theme;

@@ -1,63 +1,15 @@
 // The console in Chromium: each screen with and without scripts, by keyboard, and with what strangers send.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { BrowserUser, call } from "./browser_user.mjs";
-import { start, until } from "./system.mjs";
-
-const HOSTILE = "<img src=x onerror=\"document.title='owned'\"> report\u202efdp.exe";
-const VIEWPORTS = [
-  { colorScheme: "light", viewport: { width: 1440, height: 900 } },
-  { colorScheme: "dark", viewport: { width: 360, height: 740 } },
-];
+import { BrowserUser, call } from "../browser_user.mjs";
+import { start, until } from "../system.mjs";
+import { HOSTILE, VIEWPORTS, checkScreens, fits, formWith, makeKey, signedIn } from "./person.mjs";
 
 let system;
 before(async () => {
   system = await start("signin.local=true");
 });
 after(() => system?.stop());
-
-/** A person whose console errors and policy violations fail the story. */
-async function signedIn(email, options) {
-  const person = await BrowserUser.start(system, options);
-  person.complaints = [];
-  person.page.on("console", (message) => message.type() === "error" && person.complaints.push(message.text()));
-  await person.signInLocally(email);
-  return person;
-}
-
-/** Makes a key on its page, which shows it once. */
-async function makeKey(person) {
-  await person.open("/console/keys");
-  await person.page.getByLabel("Name", { exact: true }).fill("story");
-  await person.page.getByLabel(/^Everything/).check();
-  await person.click("button", "Make the key");
-  return person.page.locator("#secret").innerText();
-}
-
-/** A form with its submissions, the newest last. */
-async function formWith(key, names) {
-  const fields = [
-    { type: "text", name: "name", label: "Name" },
-    { type: "email", name: "email", label: "E-mail" },
-    { type: "textarea", name: "message", label: "Message" },
-  ];
-  const made = await call(system.base, "POST", "/api/forms", { key, body: { name: "Contact", fields } });
-  assert.equal(made.status, 201, JSON.stringify(made.body));
-  for (const name of names) {
-    const body = { name, email: "mary@example.com", message: `Message of ${name}` };
-    const { status } = await call(system.base, "POST", `/api/forms/${made.body.formId}/submit`, { body });
-    assert.equal(status, 201);
-  }
-  return made.body.formId;
-}
-
-async function fits(person, name) {
-  const { wide, width } = await person.page.evaluate(() => ({
-    wide: document.documentElement.scrollWidth,
-    width: document.documentElement.clientWidth,
-  }));
-  assert.ok(wide <= width, `${name} is ${wide} pixels wide in ${width}`);
-}
 
 test("a visitor of the base host learns how to begin, and a signed-in person arrives at the overview", async () => {
   const visitor = await BrowserUser.start(system, { bypassCSP: true });
@@ -79,8 +31,8 @@ test("a visitor of the base host learns how to begin, and a signed-in person arr
 for (const javaScriptEnabled of [true, false]) {
   const how = javaScriptEnabled ? "with" : "without";
   test(`a person reads, marks and searches submissions ${how} scripts`, async () => {
-    const ada = await signedIn(`inbox-${how}@example.com`, { javaScriptEnabled });
-    const form = await formWith(await makeKey(ada), ["Charles", HOSTILE, "Mary"]);
+    const ada = await signedIn(system, `inbox-${how}@example.com`, { javaScriptEnabled });
+    const form = await formWith(system, await makeKey(ada), ["Charles", HOSTILE, "Mary"]);
     await ada.open("/console/forms");
     await ada.page.getByRole("link", { name: "Contact", exact: true }).click();
     await ada.page.getByRole("link", { name: "Mary", exact: true }).click();
@@ -110,7 +62,7 @@ for (const javaScriptEnabled of [true, false]) {
   });
 
   test(`a key is made, shown once and revoked ${how} scripts`, async () => {
-    const ada = await signedIn(`keys-${how}@example.com`, { javaScriptEnabled });
+    const ada = await signedIn(system, `keys-${how}@example.com`, { javaScriptEnabled });
     const key = await makeKey(ada);
     assert.equal((await call(system.base, "GET", "/api/account", { key })).status, 200);
     await ada.open("/console/keys");
@@ -124,7 +76,7 @@ for (const javaScriptEnabled of [true, false]) {
 }
 
 test("figures, chart and panels follow the filters, and the chart is read by keyboard", async () => {
-  const ada = await signedIn("analytics@example.com");
+  const ada = await signedIn(system, "analytics@example.com");
   const key = await makeKey(ada);
   const site = (await call(system.base, "POST", "/api/analytics/sites", { key, body: { name: "engine.example" } })).body.site;
   const headers = { "content-type": "application/json", "user-agent": "Mozilla/5.0 (X11; Linux x86_64) Firefox/140.0" };
@@ -156,19 +108,13 @@ test("figures, chart and panels follow the filters, and the chart is read by key
 test("every screen is accessible and fits, full and empty", async () => {
   for (const options of VIEWPORTS) {
     const width = options.viewport.width;
-    const ada = await signedIn(`access-${width}@example.com`, { bypassCSP: true, ...options });
-    const check = async (state, paths) => {
-      for (const [name, path] of Object.entries(paths)) {
-        await ada.open(path);
-        await ada.checkAccessibility(`console-${name}-${state}-${width}`);
-        await fits(ada, name);
-      }
-    };
+    const ada = await signedIn(system, `access-${width}@example.com`, { bypassCSP: true, ...options });
+    const check = (state, paths) => checkScreens(ada, state, width, paths);
     const nouns = ["forms", "analytics", "webhooks", "keys"];
     const lists = Object.fromEntries([["overview", "/console"], ...nouns.map((noun) => [noun, `/console/${noun}`])]);
     await check("empty", lists);
     const key = await makeKey(ada);
-    const form = await formWith(key, ["Charles", HOSTILE, "Mary"]);
+    const form = await formWith(system, key, ["Charles", HOSTILE, "Mary"]);
     const { site } = (await call(system.base, "POST", "/api/analytics/sites", { key, body: { name: "engine.example" } })).body;
     const hook = await call(system.base, "POST", "/api/webhooks", { key, body: { url: "https://crm.example/hook" } });
     assert.equal(hook.status, 201, JSON.stringify(hook.body));
@@ -186,7 +132,7 @@ test("every screen is accessible and fits, full and empty", async () => {
 });
 
 test("a first visit and each page stay within their budgets", async () => {
-  const ada = await signedIn("weight@example.com");
+  const ada = await signedIn(system, "weight@example.com");
   const session = await ada.context.newCDPSession(ada.page);
   await session.send("Network.enable");
   const bytes = { requests: 0, total: 0 };

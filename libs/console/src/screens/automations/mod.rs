@@ -1,0 +1,10 @@
+//! Automations, and their runs.
+
+use axum::Router;
+
+use crate::state::Console;
+
+/// Returns the routes of these screens.
+pub(crate) fn routes() -> Router<Console> {
+    Router::new()
+}
