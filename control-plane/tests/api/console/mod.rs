@@ -2,6 +2,7 @@
 
 mod forms;
 mod keys;
+mod outages;
 mod pages;
 mod visitor;
 mod webhooks;

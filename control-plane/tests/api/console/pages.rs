@@ -121,23 +121,6 @@ async fn a_page_made_for_another_account_writes_nothing() {
 }
 
 #[tokio::test]
-async fn a_refused_panel_leaves_the_rest_of_the_page() {
-    // No ClickHouse answers.
-    let api = Api::start(&[]).await;
-    let ada = Visitor::sign_in(&api).await;
-    let body = serde_json::json!({ "name": "engine.example" });
-    let (_, site) = api.send(Method::POST, "/api/analytics/sites", Some(&ada.key), &body).await;
-    let id = site["site"]["id"].as_str().unwrap();
-    let page = ada.get(&format!("/console/analytics/{id}")).await;
-    page.contains("engine.example")
-        .contains("A dependency is unavailable")
-        .contains("Try again")
-        .contains("Request ");
-    assert_eq!(page.status, StatusCode::OK);
-    ada.get("/console").await.contains("engine.example").contains("A dependency is unavailable");
-}
-
-#[tokio::test]
 async fn the_first_page_of_the_host_says_how_to_begin_or_leads_to_the_console() {
     let api = Api::start(&[]).await;
     let page = send(&api, Method::GET, "/", &[("accept", "text/html")], "").await;
