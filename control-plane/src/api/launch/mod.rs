@@ -117,8 +117,13 @@ async fn create(
         changes.push(change);
         site = Some(new);
     }
-    call.set_changed(Resource::Subdomains, subdomain.id, &subdomain.name);
-    call.commit(&app, tx, changes).await?;
+    // The same launch again is no change, so the log of changes has no row of it.
+    if changes.is_empty() {
+        app.commit(tx, changes).await?;
+    } else {
+        call.set_changed(Resource::Subdomains, subdomain.id, &subdomain.name);
+        call.commit(&app, tx, changes).await?;
+    }
     if is_renamed {
         app.credentials.invalidate_account(call.account_id);
     }

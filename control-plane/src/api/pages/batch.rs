@@ -223,16 +223,16 @@ async fn publish_one(
         deploy_id: None,
     };
     let upserted = upsert_page(&mut tx, account_id, upsert, app.clock.now()).await?;
-    let changes = match upserted {
-        UpsertOutcome::Unchanged(_) => vec![],
+    match upserted {
+        UpsertOutcome::Unchanged(_) => app.commit(tx, vec![]).await?,
         UpsertOutcome::Created(id) | UpsertOutcome::Updated(id) => {
             let location = store::pages::find_location(&mut tx, account_id, id).await?;
             let slug = location.as_ref().map_or("", |location| location.slug.as_str());
             call.set_changed(Resource::Pages, id, slug);
-            location.into_iter().map(Change::from).collect()
+            let changes = location.into_iter().map(Change::from).collect();
+            call.commit(app, tx, changes).await?;
         }
-    };
-    call.commit(app, tx, changes).await?;
+    }
     Ok(upserted)
 }
 
