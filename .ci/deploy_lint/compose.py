@@ -14,7 +14,6 @@ CONSOLES = {"grafana"}
 WITHOUT_SHELL = {"loki", "otel-collector", "tempo"}
 OWN_IMAGE = re.compile(r"(?:^|/)web-runtime/(edge-server|control-plane|collector|job-runner|webruntime):")
 STORES = {"postgres", "redis", "clickhouse", "seaweedfs"}
-SECRET_NAME = re.compile(r"PASSWORD|SECRET|TOKEN|PEPPER|MASTER_KEY|PRIVATE_KEY")
 HAPROXY = settings.ROOT / "deploy/compose/haproxy/haproxy.cfg"
 # A connection of HAProxy with full buffers, in bytes.
 HAPROXY_CONNECTION = 33_000
@@ -35,7 +34,7 @@ def text_problems(text):
             if not re.search(r"\$\{\w+(:\?[^}]*)?\}", match[1]):
                 yield f"line {number}: the version of an image stands in .env"
         for name, default in re.findall(r"\$\{(\w+):?-([^}]*)\}", line):
-            if SECRET_NAME.search(name) and default:
+            if settings.SECRET_NAME.search(name) and default:
                 yield f"line {number}: {name} has a default, and example secrets go live"
 
 
@@ -169,7 +168,7 @@ def _any(name, service):
     if "no-new-privileges:true" not in service.get("security_opt", []) or service.get("privileged"):
         yield "can gain privileges"
     for variable, value in (service.get("environment") or {}).items():
-        if SECRET_NAME.search(variable) and not variable.endswith("_FILE") and value:
+        if settings.SECRET_NAME.search(variable) and not variable.endswith("_FILE") and value:
             yield f"{variable} holds a secret in the environment: use a file"
     for volume in service.get("volumes", []):
         if volume["type"] == "volume" and not volume.get("source"):

@@ -106,6 +106,7 @@ class _Build:
         for container in pod.get("initContainers", []) + pod["containers"]:
             yield from self.container(container)
             yield from self.setting_files(pod, container)
+            yield from self.sentinels(workload, container)
 
     def container(self, container):
         if not image_is_exact(container["image"]):
@@ -128,12 +129,20 @@ class _Build:
         for variable in container.get("env", []):
             if "secretKeyRef" in variable.get("valueFrom", {}):
                 yield f"{variable['name']} holds a secret in the environment: mount a file"
+        for name, value in self.environment(container).items():
+            if settings.SECRET_NAME.search(name) and not name.endswith("_FILE") and value:
+                yield f"{name} holds a secret in clear text: mount a file"
 
-    def settings(self, pod, container):
-        """The settings of a container by its file and its environment, and what is wrong with them."""
+    def environment(self, container):
+        """The environment variables of a container with those of its ConfigMaps."""
         environment = {variable["name"]: variable.get("value", "") for variable in container.get("env", [])}
         for source in container.get("envFrom", []):
             environment = self.configs.get(source.get("configMapRef", {}).get("name"), {}) | environment
+        return environment
+
+    def settings(self, pod, container):
+        """The settings of a container by its file and its environment, and what is wrong with them."""
+        environment = self.environment(container)
         arguments = container.get("args", [])
         path = arguments[arguments.index("--config") + 1] if "--config" in arguments else ""
         folder, _, file = path.rpartition("/")
@@ -163,6 +172,19 @@ class _Build:
         named = {path for path in settings.secret_files(values).values() if path.startswith("/run/secrets/")}
         yield from (f"{path} is a setting and no mounted secret" for path in sorted(named - files))
         yield from (f"{path} is mounted and no setting reads it" for path in sorted(files - named))
+
+    def sentinels(self, workload, container):
+        """Redis Sentinel: a name to ask for, and a policy that lets the pod reach each Sentinel."""
+        template = pod_template(workload)
+        values, _ = self.settings(template["spec"], container)
+        redis = (values or {}).get("redis", {})
+        policies = [policy["spec"] for policy in self.of("NetworkPolicy") if selects(policy["spec"]["podSelector"], template["metadata"]["labels"])]
+        reachable = set().union(*(_ports(rule) for spec in policies for rule in spec.get("egress", [])))
+        for sentinel in redis.get("sentinels", []):
+            if int(sentinel.rpartition(":")[2]) not in reachable:
+                yield f"redis.sentinels has {sentinel}, and no NetworkPolicy allows its port"
+        if redis.get("sentinels") and not redis["master_name"]:
+            yield "redis.sentinels is set, and redis.master_name is not"
 
     def service(self, workload):
         """What holds for what runs all the time."""

@@ -11,6 +11,8 @@ SERVICES = ("edge-server", "control-plane", "collector", "job-runner")
 # The folders of all programs with settings.
 PROGRAMS = {service: service for service in SERVICES} | {"webruntime": "deploy/operator"}
 ENVIRONMENT_PREFIX = "WEBRUNTIME_"
+# A variable of such a name holds a secret, unless it ends in _FILE.
+SECRET_NAME = re.compile(r"PASSWORD|SECRET|TOKEN|PEPPER|MASTER_KEY|PRIVATE_KEY")
 UNITS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}
 
 
