@@ -59,7 +59,7 @@ def compose_problems(folder, program):
     text = (folder / "compose.yml").read_text()
     yield from (f"compose.yml {problem}" for problem in compose.text_problems(text))
     overrides = sorted(folder.glob("compose.override*.yml*"))
-    for profile, edges in (("single", 1), ("replicas", 2), ("single,observability", 1), ("single,backup", 1)):
+    for profile, edges in (("single", 1), ("replicas", 2), ("single,observability", 1), ("single,observability,backup", 1)):
         for override in (None, *overrides):
             files = ["--file", "compose.yml", *(["--file", override.name] if override else [])]
             name = f"compose.yml, profile {profile}" + (f", {override.name}" if override else "")

@@ -125,6 +125,29 @@ def _builds(services):
             yield f"{name}: would get its image from a public registry, where strangers may have published it: pull_policy must be never"
 
 
+def _backups(services):
+    """What `webruntime backup` reads and writes is what Postgres, ClickHouse and the node-exporter have."""
+    backup = services.get("backup")
+    if not backup:
+        return
+    folders = {name: {volume["target"]: volume.get("source") for volume in service.get("volumes", [])} for name, service in services.items()}
+    environment = backup["environment"]
+    root = environment["WEBRUNTIME_BACKUP__FOLDER"]
+    outside = lambda path: path.startswith(f"{root}/") and f"{folders['backup'][root]}{path.removeprefix(root)}"
+    for name in ("postgres", "clickhouse"):
+        if folders[name].get(f"{root}/{name}") != outside(f"{root}/{name}"):
+            yield f"{name}: {root}/{name} is another folder than that of `backup`"
+    for path in (POSTGRES_FOLDER, POSTGRES_SOCKET, "/etc/pgbackrest/pgbackrest.conf"):
+        if folders["postgres"].get(path) != folders["backup"].get(path):
+            yield f"backup: {path} is not that of postgres"
+    exporter = " ".join(services.get("node-exporter", {}).get("command") or [])
+    for folder in re.findall(r"--collector\.textfile\.directory=(\S+)", exporter):
+        if folders["node-exporter"].get(folder) != outside(environment["WEBRUNTIME_BACKUP__METRICS_FOLDER"]):
+            yield "node-exporter: reads another folder than backup.metrics_folder, so no alert on backups ever has a value"
+    if "archive_mode=on" not in " ".join(services["postgres"]["command"]):
+        yield "postgres: archive_mode is not on by default"
+
+
 def problems(config, opens_ports=False):
     """What is wrong with a resolved configuration. `opens_ports` says that loopback ports of other services are intended."""
     networks = config.get("networks", {})
@@ -132,6 +155,7 @@ def problems(config, opens_ports=False):
     yield from _builds(services)
     yield from _shared_names(services)
     yield from _haproxy(config)
+    yield from _backups(services)
     if "redis" in services:
         yield from (f"redis: {problem}" for problem in redis_problems(services["redis"]))
     for name, service in sorted(services.items()):

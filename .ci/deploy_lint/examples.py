@@ -182,9 +182,28 @@ REPLICAS = [
 ]
 
 
+def _volumes(target, source):
+    """Mounts another source at a target of a service."""
+    def change(config, name):
+        (volume,) = [volume for volume in config["services"][name]["volumes"] if volume["target"] == target]
+        volume["source"] = source
+    return change
+
+
+# The same for profiles `observability` and `backup`.
+BACKUPS = [
+    ("another folder than that of `backup`", ["postgres"], _volumes("/backups/postgres", "/elsewhere")),
+    ("another folder than that of `backup`", ["clickhouse"], _volumes("/backups/clickhouse", "/elsewhere")),
+    ("is not that of postgres", ["backup"], _volumes("/var/lib/postgresql", "other")),
+    ("no alert on backups", ["node-exporter"], _volumes("/var/lib/node-exporter", "/elsewhere")),
+    ("no alert on backups", ["backup"], _setting("WEBRUNTIME_BACKUP__METRICS_FOLDER", "/metrics")),
+    ("archive_mode", ["postgres"], _service("command", ["postgres"])),
+]
+
+
 def compose_rules_that_cannot_fail(config):
     """The examples that the rules for the resolved Compose file accept."""
-    examples = COMPOSE + (REPLICAS if "haproxy" in config["services"] else [])
+    examples = COMPOSE + (REPLICAS if "haproxy" in config["services"] else []) + (BACKUPS if "backup" in config["services"] else [])
     for number, (expected, names, mistake) in enumerate(examples, 1):
         example = copy.deepcopy(config)
         name = next(name for name in names if name in config["services"])

@@ -18,7 +18,7 @@ EXPORTED = {
     "node": {
         "node_disk_read_bytes_total", "node_disk_written_bytes_total", "node_filesystem_avail_bytes", "node_filesystem_readonly",
         "node_filesystem_size_bytes", "node_memory_MemAvailable_bytes", "node_memory_MemTotal_bytes",
-        # Files of other programs: `webruntime backup` writes webruntime_backup.prom into the volume `metrics`.
+        # Files of other programs: `webruntime backup` writes webruntime_backup.prom into BACKUP_FOLDER.
         "webruntime_backup_last_bytes", "webruntime_backup_last_success_timestamp_seconds",
     },
 }
