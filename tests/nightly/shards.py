@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Does the whole product work on two ClickHouse shards, and does a dead one delay only its own events?
 
-    tests/nightly/shards.py [PROGRAM]        five minutes; PROGRAM is a local runner that is built already
+    tests/nightly/shards.py [PROGRAM]              five minutes; PROGRAM is a local runner that is built already
+    tests/nightly/shards.py [PROGRAM] --short      less than one: answers from both shards, and a dead one. Writes no table
 
 Two processes of libchdb listen as ClickHouse servers do (tests/nightly/shards). On them: the migrations, events of sites of both
 shards, the same questions to a stack with one server, a shard that is killed with -9 under load and comes back, and the deletion
@@ -25,10 +26,12 @@ sys.path[:0] = [str(HERE.parent / "bench"), str(HERE / "shards")]
 
 import fixture  # noqa: E402
 import cluster as shards  # noqa: E402
+from faults import packages  # noqa: E402
 
 NOT_RUN = 77
 EDGE = "the-token-of-the-edge-and-no-other"
 SITES, VISITORS, EVENTS = 6, 60, 1_500
+SHORT_EVENTS = 60
 SENDERS, PAUSE_SECONDS = 6, 0.02
 AWAY_SECONDS = 30
 # After the kill, an event of a living shard's site must be counted within this time.
@@ -39,13 +42,6 @@ BROWSER = "Mozilla/5.0 (X11; Linux x86_64; rv:144.0) Gecko/20100101 Firefox/144.
 QUERIES = ["metric=page_views", "metric=unique_visitors", "metric=visits", "metric=bounce_rate", "metric=avg_session_duration",
            "metric=views_per_visit", "metric=page_views&groupBy=day", "metric=page_views&breakdownBy=url",
            "metric=visits&breakdownBy=channel", "metric=bounce_rate&breakdownBy=entry_page", "metric=visits&compare=true"]
-
-
-def library():
-    """libchdb of the local runner's cache."""
-    found = sorted(pathlib.Path("/var/cache/web-runtime").glob("libchdb-*/libchdb.so"))
-    found += sorted((pathlib.Path.home() / ".cache/web-runtime").glob("libchdb-*/libchdb.so"))
-    return found[-1] if found else None
 
 
 def until(what, condition, seconds=WAIT_SECONDS):
@@ -162,14 +158,57 @@ def wrong_visits(shard):
     return int(shard.query(sql, database="webruntime"))
 
 
+@contextlib.contextmanager
+def system_on(cluster, program):
+    """The whole system on two shards."""
+    settings = [f"warehouse.url={cluster.urls}", f"warehouse.cluster={shards.CLUSTER}", "warehouse.user=default"]
+    with fixture.system(*SETTINGS, *settings, program=program) as stack:
+        yield stack
+
+
+def sites_by_shard(cluster, sites):
+    own = {shard.number: [site for site in sites if int(count(shard, site))] for shard in cluster.shards}
+    assert all(own.values()) and len(own[1]) + len(own[2]) == SITES, own
+    return own
+
+
+def check_short(program, folder, chdb):
+    with shards.Cluster(chdb, folder) as cluster, system_on(cluster, program) as stack:
+        first, second = cluster.shards
+        key, sites = account(stack)
+        events = range(SHORT_EVENTS)
+        for number in events:
+            send(stack, sites[number % SITES], number % 7, f"/page/{number}")
+        wait_for_history(stack, key, sites, events)
+        own = sites_by_shard(cluster, sites)
+        print(f"{SHORT_EVENTS} events of {SITES} sites are counted, by both shards", flush=True)
+        second.kill()
+        (alive, *_), (away, *_) = own[1], own[2]
+        send(stack, away, 1, "/away")
+        for number in range(5):
+            send(stack, alive, 1, f"/mark/{number}")
+            took = until("an event of the living shard", lambda: first.query(
+                f"SELECT count() FROM events_local WHERE path = '/mark/{number}'", database="webruntime") == "1", FRESH_SECONDS)
+        query = f"{stack['base_url']}/api/analytics/query?period=7d&metric=page_views&siteId="
+        total = fixture.call("GET", query + alive["id"], key)["total"]
+        assert total == SHORT_EVENTS // SITES + 5, total
+        assert metric(stack, "collector_segment_unsent_bytes") > 0, "the event of the dead shard waits"
+        print(f"with one shard, events of the other are counted, the last after {took:.1f} s", flush=True)
+        second.start()
+        until("the event that waited", lambda: fixture.call("GET", query + away["id"], key)["total"] == SHORT_EVENTS // SITES + 1)
+        until("the backlog to be empty", lambda: metric(stack, "collector_segment_unsent_bytes") == 0)
+        stored = [sum(int(count(shard, what=what)) for shard in cluster.shards) for what in ("count()", "uniqExact(id)")]
+        assert stored == [SHORT_EVENTS + 6] * 2, stored
+        print("the event that waited is counted once", flush=True)
+
+
 def check(program, folder, chdb):
     events = history()
     expected = ask_one_server(program, events)
     print("one server has answered the questions", flush=True)
     rows = []
     with shards.Cluster(chdb, folder) as cluster:
-        settings = [f"warehouse.url={cluster.urls}", f"warehouse.cluster={shards.CLUSTER}", "warehouse.user=default"]
-        with fixture.system(*SETTINGS, *settings, program=program) as stack:
+        with system_on(cluster, program) as stack:
             first, second = cluster.shards
             key, sites = account(stack)
             for site, visitor, path, at in events:
@@ -178,8 +217,7 @@ def check(program, folder, chdb):
             answers = [questions(stack, key, site) for site in sites]
             for ours, theirs in zip(sum(answers, []), sum(expected, []), strict=True):
                 assert ours == theirs, f"{str(ours)[:1000]}\n{str(theirs)[:1000]}"
-            own = {shard.number: [site for site in sites if int(count(shard, site))] for shard in cluster.shards}
-            assert all(own.values()) and len(own[1]) + len(own[2]) == SITES, own
+            own = sites_by_shard(cluster, sites)
             rows.append((f"{len(QUERIES) + 3} questions about {SITES} sites, {len(own[1])} and {len(own[2])} of a shard", "as with one server"))
             print("two shards give the same answers", flush=True)
 
@@ -229,12 +267,17 @@ def check(program, folder, chdb):
 
 
 def main():
-    program = sys.argv[1] if len(sys.argv) > 1 else None
-    chdb = library()
-    if chdb is None:
-        print("libchdb is not in the cache: run the local runner once")
+    arguments = [argument for argument in sys.argv[1:] if argument != "--short"]
+    program = arguments[0] if arguments else None
+    try:
+        chdb = packages.libchdb()
+    except packages.Missing as missing:
+        print(missing)
         return NOT_RUN
     with tempfile.TemporaryDirectory(prefix="web-runtime-shards-") as folder:
+        if "--short" in sys.argv:
+            check_short(program, pathlib.Path(folder), chdb)
+            return 0
         rows = check(program, pathlib.Path(folder), chdb)
     table = "\n".join(f"| {what} | {result} |" for what, result in rows)
     (HERE / "shards.md").write_text(f"""# Two ClickHouse shards

@@ -108,6 +108,15 @@ def redis():
     return found
 
 
+def libchdb():
+    """The ClickHouse that the sandbox uses."""
+    folders = (ROOT_CACHE, pathlib.Path(os.environ.get("XDG_CACHE_HOME") or pathlib.Path.home() / ".cache") / "web-runtime")
+    found = [path for folder in folders for path in sorted(folder.glob("libchdb-*/libchdb.so"))]
+    if not found:
+        raise Missing("no libchdb: `cargo run -- up` fetches it")
+    return found[-1]
+
+
 def faketime():
     """The library that changes the time of a process."""
     root = debian("libfaketime")
