@@ -162,6 +162,7 @@ def fleet():
         panel("Processors", "Processors that a replica uses.", "short", ("{{job}} {{instance}}", f"rate({of('process_cpu_seconds_total')}[$__rate_interval])")),
         panel("Memory", "Resident memory of a replica. Compare with its limit in .env.", "bytes", ("{{job}} {{instance}}", of("process_resident_memory_bytes"))),
         panel("Open files", "Share of the open files that a replica may have. Connections are files.", "percentunit", ("{{job}} {{instance}}", f"{of('process_open_fds')} / {of('process_max_fds')}"), limit=0.8),
+        panel("Clock", "How far the clock of a replica's machine is from that of Postgres, which all services follow. From a second on: alert ClockSkew.", "s", ("{{job}} {{instance}}", f"abs({of('webruntime_clock_offset_seconds')})"), limit=1),
         logs("Warnings and errors", "Of all services. Open a line to go to its trace.", SERVICES),
     ])
 
@@ -202,6 +203,7 @@ def ingest():
         panel("Failed and refused", "Failed inserts are repeated. Refused segments and damaged records need an operator.", "short", ("inserts failed", f"sum(increase({of('collector_inserts_failed_total')}[$__rate_interval]))"), ("segments refused", f"sum(increase({of('collector_segments_refused_total')}[$__rate_interval]))"), ("records damaged", f"sum(increase({of('collector_records_skipped_total')}[$__rate_interval]))"), limit=1),
         panel("Quotas", "Requests for a block of an account's monthly events, by result. `unanswered`: Postgres does not answer.", "ops", ("{{result}}", rate("collector_quota_blocks_leased_total", by="result"))),
         panel("Waiting for an earlier event", "Events that wait for an earlier one of the same page.", "short", ("{{instance}}", of("collector_events_waiting"))),
+        panel("Lost salts", "Salts of visitor ids that Postgres had lost, restored from a copy and lost. Visitors count twice for each of the latter: alert SaltsLost.", "short", ("restored", f"sum(increase({of('collector_salts_restored_total')}[$__rate_interval]))"), ("lost", f"sum(increase({of('collector_salts_lost_total')}[$__rate_interval]))"), limit=1),
         logs("Warnings and errors", "Of the collectors. Open a line to go to its trace.", "collector"),
     ])
 

@@ -7,6 +7,14 @@ use std::time::Instant;
 
 use chrono::{DateTime, SubsecRound, TimeDelta, Utc};
 
+use crate::metrics::Gauge;
+
+/// The four services follow one clock, so each measures its machine.
+static OFFSET: Gauge = Gauge::new(
+    "webruntime_clock_offset_seconds",
+    "How far this machine's clock was ahead of Postgres', which all services follow, when it was last compared.",
+);
+
 /// Wall-clock time: the machine's, another machine's, or a manual clock that stands still until it is moved. Clones share
 /// the time.
 #[derive(Clone, Debug)]
@@ -57,11 +65,14 @@ impl Clock {
         Self(Source::Remote(Arc::new(RemoteTime { began: Instant::now(), at_begin })))
     }
 
-    /// Reports that the remote clock shows `shown` now. Has no effect on other clocks.
+    /// Reports that the remote clock shows `shown` now, and measures how far the machine's clock is from it. Has no effect on
+    /// other clocks.
+    #[expect(clippy::disallowed_methods, reason = "the machine's clock is compared here")]
     pub fn follow(&self, shown: DateTime<Utc>) {
         if let Source::Remote(remote) = &self.0 {
             let at_begin = shown.timestamp_micros().saturating_sub(remote.elapsed_micros());
             remote.at_begin.store(at_begin, Ordering::SeqCst);
+            OFFSET.set((Utc::now() - shown).as_seconds_f64(), &[]);
         }
     }
 

@@ -7,8 +7,9 @@ use std::time::Duration;
 use axum::Router;
 use axum::extract::ConnectInfo;
 use axum::routing::get;
+use chrono::TimeDelta;
 use service::metrics::{self, Counter, Gauge, Histogram};
-use service::{Lifecycle, Listeners, Readiness, Shutdown};
+use service::{Clock, Lifecycle, Listeners, Readiness, Shutdown};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 
@@ -75,6 +76,22 @@ async fn metrics_have_their_exact_names_and_include_the_process() {
     assert!(text.contains("test_attempt_seconds_bucket{le=\"0.000025\"} 1"), "{text}");
     assert!(text.contains("test_queue_depth 4"), "{text}");
     assert!(text.contains("process_resident_memory_bytes"), "{text}");
+}
+
+#[test]
+fn a_machine_whose_clock_is_off_is_measured() {
+    const NAME: &str = "webruntime_clock_offset_seconds";
+    let clock = Clock::remote();
+    let offset = || -> f64 {
+        let text = metrics::render();
+        assert!(text.contains(&format!("# HELP {NAME} How far ")), "{text}");
+        let value = text.lines().find_map(|line| line.strip_prefix(NAME)?.strip_prefix(' '));
+        value.unwrap_or_else(|| panic!("{text}")).parse().unwrap()
+    };
+    clock.follow(Clock::system().now() - TimeDelta::hours(1));
+    assert!((3_600.0..3_660.0).contains(&offset()), "it is ahead: {}", offset());
+    clock.follow(Clock::system().now() + TimeDelta::hours(1));
+    assert!((-3_600.0..-3_540.0).contains(&offset()), "it is behind: {}", offset());
 }
 
 #[tokio::test]
