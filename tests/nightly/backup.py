@@ -224,7 +224,7 @@ class Rehearsal:
         self.report.check(not found, f"salts are in backups: {found}")
         files = sum(1 for path in folder.rglob("*") if path.is_file())
         say(f"{len(self.salts)} salts are in none of {files} files; a known value is in {len(known)}; {time.monotonic() - began:.1f} s")
-        return f"{len(self.salts)} salts in none of {files} files"
+        return f"{len(self.salts)} salts of visitor ids are in none of {files} files"
 
 
 def rehearse(program, folder, report):
@@ -252,8 +252,8 @@ def write(report, compared, searched):
     RESULTS.write_text(f"""# Rehearsal of backups
 
 Made by `tests/nightly/backup.py` on {datetime.date.today()} at {commit}, {os.cpu_count()} cores, {platform.machine()}. Compared: {compared}.
-pgBackRest compressed nothing, so that the backups could be searched for salts: {searched}. MB are what a step added to the folder of
-backups, with Postgres' log.
+pgBackRest compressed nothing, so that the backups could be searched: {searched}.
+MB are what a step added to the folder of backups, with the log of Postgres.
 
 | step | seconds | MB |
 | --- | ---: | ---: |
