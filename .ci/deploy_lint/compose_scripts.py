@@ -86,11 +86,17 @@ def setup(copy):
     keys = [content for name, (content, _) in files.items() if "." not in name]
     if len(files) != 10 or len(set(keys)) != 8 or {len(key) for key in keys} != {64}:
         yield f"setup: made {sorted(files)}, not eight secrets of 32 random bytes and two files with them"
+    yield from _backup_folders(copy.folder / "backups")
     code, text, _ = copy.run("setup", "localhost", "--replicas")
     if code != 0 or copy.files() != files or copy.env() != env:
         yield "setup: a second run changes something"
     if 'COMPOSE_PROFILES="single"' not in text or "BASE_URL" not in text:
         yield f"setup: a second run does not say which options it ignored: {text}"
+    elsewhere = copy.folder.parent / "disk"
+    text = (copy.folder / ".env").read_text()
+    (copy.folder / ".env").write_text(text.replace("BACKUP_FOLDER=./backups", f"BACKUP_FOLDER={elsewhere}"))
+    copy.run("setup", "localhost", "--replicas")
+    yield from _backup_folders(elsewhere)
     (copy.folder / ".env").unlink()
     (copy.folder / "secrets/master_key").unlink()
     (copy.folder / "secrets/master_key").symlink_to("nowhere")
@@ -112,6 +118,13 @@ def setup(copy):
     expected = {"BASE_URL": "http://app.example.com", "ACME_DIRECTORY_URL": "", "TRUSTED_PROXIES": "", "ALLOW_PLAIN_HTTP": "true"}
     if not expected.items() <= copy.env().items():
         yield f"setup --no-tls: made {copy.env()}"
+
+
+def _backup_folders(folder):
+    """Users of three containers write into these."""
+    modes = {name: stat.S_IMODE((folder / name).stat().st_mode) if (folder / name).is_dir() else 0 for name in ("postgres", "clickhouse", "metrics")}
+    if set(modes.values()) != {0o777}:
+        yield f"setup: the folders of backups have other modes, or are missing: {modes}"
 
 
 def setup_refuses(copy):
