@@ -29,7 +29,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "bench")]
 
 import fixture  # noqa: E402
-from backups import installation, ledger, search  # noqa: E402
+from backups import acknowledged, installation, search  # noqa: E402
 from faults import clocks, packages, wait  # noqa: E402
 
 NOT_RUN = 77
@@ -62,7 +62,7 @@ class Report:
         found = books.problems(states)
         for problem in found:
             self.check(False, f"{point}: {problem}")
-        counts = sum((state.counts() for state in states.values()), start=ledger.State().counts())
+        counts = sum((state.counts() for state in states.values()), start=acknowledged.State().counts())
         text = ", ".join([f"{len(states)} accounts", *(f"{counts[kind]} {kind}" for kind in ("pages", "submissions", "files", "events"))])
         say(f"{point}: compared {text} in {time.monotonic() - began:.1f} s, {len(found)} problems")
         return text
@@ -74,7 +74,7 @@ class Rehearsal:
     def __init__(self, program, folder, report):
         self.report, self.folder = report, folder
         self.site = installation.Installation(program, folder)
-        self.books, self.salts = ledger.Ledger(self.site), set()
+        self.books, self.salts = acknowledged.Ledger(self.site), set()
 
     def __enter__(self):
         for store in self.site.stores:
@@ -94,7 +94,7 @@ class Rehearsal:
         """The first days."""
         began = time.monotonic()
         # The other two stay trials: the deadline of one will pass.
-        self.main, self.other, self.leaving = (ledger.Account(self.site, plan) for plan in ("scale", "scale", None))
+        self.main, self.other, self.leaving = (acknowledged.Account(self.site, plan) for plan in ("scale", "scale", None))
         self.books.accounts = [self.main, self.other, self.leaving]
         for account in self.books.accounts:
             account.shop, account.closed = account.add_site(), account.add_site()
@@ -130,7 +130,7 @@ class Rehearsal:
         self.books.until_shipped()
         self.remember_salts()
         before = self.site.backup_bytes()
-        with ledger.Steady(self.main):
+        with acknowledged.Steady(self.main):
             printed, seconds = self.site.webruntime("backup")
         self.report.check(expected in printed, f"{step}: {printed}")
         self.report.add(step, seconds, (self.site.backup_bytes() - before) / 1e6)

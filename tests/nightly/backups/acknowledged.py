@@ -110,7 +110,7 @@ class Account:
         self.state.sites[site["id"]][number] += 1
 
     def expire(self):
-        """The deadline of a trial that nobody claimed passes: the job-runner deletes the account."""
+        """The deadline of an unclaimed trial passes: the job-runner deletes the account."""
         postgres = self.installation.postgres
         postgres.query(f"update accounts set claim_deadline = now() - interval '1 second' where id = '{self.id}'")
         wait.until(lambda: postgres.query(f"select count(*) from accounts where id = '{self.id}'") == "0", "the account is deleted")
