@@ -37,7 +37,7 @@ export class BrowserUser {
     await this.click("link", `Continue with Provider ${provider}`);
     const login = this.page.locator("input[name=login]");
     const consent = this.page.getByRole("button", { name: "Continue" });
-    const back = this.page.locator("header", { hasText: "Web Runtime" });
+    const back = this.page.locator("header", { hasText: "Web Runtime" }).or(this.page.locator("#main"));
     await login.or(consent).or(back).first().waitFor();
     if (await login.isVisible()) {
       await login.fill(name);
@@ -54,7 +54,7 @@ export class BrowserUser {
     await this.open("/login/local");
     await this.page.getByLabel("E-mail").fill(email);
     await this.click("button", "Sign in");
-    await this.seesHeading("Your account");
+    await this.seesHeading("Overview");
   }
 
   /** Saves a screenshot for visual review. */

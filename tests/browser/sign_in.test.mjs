@@ -56,7 +56,8 @@ test("a claimed trial stays after signing out, and a second trial joins the acco
   await ada.seesText(first.key.slice(0, "st_trial_".length + 4));
   await ada.checkAccessibility("claim-signed-in");
   await ada.click("button", "Claim this trial");
-  await ada.seesHeading("Your account");
+  await ada.seesHeading("Overview");
+  await ada.open("/account");
   await ada.checkAccessibility("account");
 
   const account = await claimed(first.key);
@@ -74,7 +75,8 @@ test("a claimed trial stays after signing out, and a second trial joins the acco
   const second = await trial();
   await ada.open(second.claimUrl);
   await ada.click("button", "Claim this trial");
-  await ada.seesHeading("Your account");
+  await ada.seesHeading("Overview");
+  await ada.open("/account");
   const other = await claimed(second.key);
   await ada.seesText(other.id);
   await ada.checkAccessibility("account-of-two");
@@ -92,6 +94,8 @@ test("the same e-mail address at another provider is a different identity", asyn
   await ada.click("link", "Sign in to claim");
   await ada.signInAt("A", "grace");
   await ada.click("button", "Claim this trial");
+  await ada.seesHeading("Overview");
+  await ada.open("/account");
   await ada.seesText("grace@example.com");
   await claimed(key);
 
@@ -115,7 +119,7 @@ test("everything works without JavaScript, and a key marked for revocation stops
   await person.signInAt("A", "noscript");
   await person.page.getByRole("checkbox", { name: /Revoke st_trial_/ }).check();
   await person.click("button", "Claim this trial");
-  await person.seesHeading("Your account");
+  await person.seesHeading("Overview");
   await until("the key to stop", async () => (await call(system.base, "GET", "/api/account", { key })).status === 401);
   await person.click("button", "Sign out");
   await person.seesHeading("Sign in");
@@ -126,6 +130,8 @@ test("a user without a trial gets an account by signing in, and a key from its s
   const person = await BrowserUser.start(system, { bypassCSP: true });
   await person.open("/login");
   await person.signInAt("A", "newcomer");
+  await person.seesHeading("Overview");
+  await person.open("/account");
   await person.seesText("Yours since");
   const created = await person.page.evaluate(async () => {
     const body = JSON.stringify({ label: "from the browser" });
@@ -158,7 +164,7 @@ test("CSRF: a site's page cannot sign its visitor out", async () => {
   const person = await BrowserUser.start(system);
   await person.open("/login");
   await person.signInAt("A", "visitor");
-  await person.seesHeading("Your account");
+  await person.seesHeading("Overview");
   await person.page.goto(page.subdomainUrl);
   await person.click("button", "A free gift");
   await person.seesHeading("Not from here");
@@ -175,7 +181,8 @@ test("the pages comply with their own CSP", async () => {
   await person.signInLocally("local@example.com");
   for (const path of ["/account", claimUrl]) await person.open(path);
   await person.click("button", "Claim this trial");
-  await person.seesHeading("Your account");
+  await person.seesHeading("Overview");
+  await person.open("/account");
   const styled = await person.page.evaluate(() => getComputedStyle(document.querySelector("main")).maxWidth);
   assert.equal(styled, "576px", "the style sheet is blocked");
   assert.deepEqual(complaints.filter((text) => !text.includes("favicon")), []);
@@ -190,7 +197,6 @@ test("the local sign-in page accepts any address and says so", async () => {
   await person.seesText("Local only, not for production.");
   await person.checkAccessibility("local");
   await person.signInLocally("ada@example.com");
-  await person.seesHeading("Your account");
 });
 
 test("pages are readable in dark mode and on a small screen", async () => {
@@ -203,7 +209,8 @@ test("pages are readable in dark mode and on a small screen", async () => {
   await person.open(claimUrl);
   await person.checkAccessibility("dark-claim");
   await person.click("button", "Claim this trial");
-  await person.seesHeading("Your account");
+  await person.seesHeading("Overview");
+  await person.open("/account");
   await person.checkAccessibility("dark-account");
   const wide = await person.page.evaluate(() => document.documentElement.scrollWidth);
   assert.ok(wide <= 360, `nothing sticks out: ${wide}`);

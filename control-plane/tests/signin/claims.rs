@@ -25,7 +25,7 @@ async fn a_claimed_trial_is_permanent_and_its_key_keeps_working() {
     assert!(page.contains(&trial.key[.."st_trial_".len() + 4]) && !page.contains(&trial.key), "{page}");
 
     let done = browser.post(&trial.path, &[]).await;
-    assert_eq!((done.status, done.header("location")), (StatusCode::SEE_OTHER, "/account"));
+    assert_eq!((done.status, done.header("location")), (StatusCode::SEE_OTHER, "/console"));
     assert!(browser.get("/account").await.text.contains("Yours since"));
     fixture.advance_clock(TimeDelta::days(2));
     let (status, account) = fixture.account(&trial.key).await;
@@ -47,7 +47,7 @@ async fn fetching_the_link_changes_nothing() {
         assert_eq!(browser.get(&trial.path).await.status, StatusCode::OK);
     }
     assert_eq!(fixture.texts(everything).await, before);
-    assert_eq!(browser.post(&trial.path, &[]).await.header("location"), "/account");
+    assert_eq!(browser.post(&trial.path, &[]).await.header("location"), "/console");
 }
 
 #[tokio::test]

@@ -52,7 +52,8 @@ async fn names_are_escaped() {
 async fn a_visitor_without_a_session_is_redirected_to_sign_in() {
     let fixture = Fixture::start().await;
     let response = fixture.browser().get("/account").await;
-    assert_eq!((response.status, response.header("location")), (StatusCode::SEE_OTHER, "/login"));
+    let login = "/login?returnTo=%2Faccount";
+    assert_eq!((response.status, response.header("location")), (StatusCode::SEE_OTHER, login));
 }
 
 #[tokio::test]

@@ -30,6 +30,10 @@ messages! {
     Deleted = "deleted", "Deleted.";
     SentAgain = "sent-again", "It is being sent again.";
     KeyRevoked = "key-revoked", "The key is revoked. It stops working within a second.";
+    AccountSaved = "account-saved", "Saved.";
+    PlanChanged = "plan-changed", "The plan is changed.";
+    SessionEnded = "session-ended", "The session is ended.";
+    OtherSessionsEnded = "sessions-ended", "All other sessions are ended.";
 }
 
 impl Flash {

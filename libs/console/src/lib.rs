@@ -55,8 +55,8 @@ pub struct Setup {
 /// Returns the routes of the console, and `/`.
 pub fn routes<S>(setup: Setup) -> Router<S> {
     let console = Console {
+        api: ApiClient::new(setup.api, setup.count, &setup.assets.base),
         assets: setup.assets,
-        api: ApiClient::new(setup.api, setup.count),
         document: Arc::new(setup.document),
         clock: setup.clock,
         rng: setup.rng,
@@ -69,10 +69,6 @@ pub fn routes<S>(setup: Setup) -> Router<S> {
         .route("/console/forms/{id}", get(submissions::list))
         .route("/console/forms/{id}/mark", post(submissions::mark))
         .route("/console/forms/{id}/submissions/{submission}", get(submissions::read))
-        .route("/console/analytics", get(analytics::list))
-        .route("/console/analytics/{id}", get(analytics::show))
-        .route("/console/analytics/{id}/filter", get(analytics::add_filter))
-        .route("/console/analytics/{id}/now", get(analytics::count_active))
         .route("/console/webhooks", get(webhooks::list).post(webhooks::create))
         .route("/console/webhooks/{id}", get(webhooks::show))
         .route("/console/webhooks/{id}/test", post(webhooks::test))
@@ -81,6 +77,7 @@ pub fn routes<S>(setup: Setup) -> Router<S> {
         .route("/console/keys", get(keys::list).post(keys::create))
         .route("/console/keys/{id}/revoke", post(keys::revoke))
         .merge(account::routes())
+        .merge(analytics::routes())
         .merge(automations::routes())
         .merge(builder::routes())
         .merge(sites::routes())

@@ -97,6 +97,16 @@ impl Viewer {
         self.0.uri.path()
     }
 
+    /// Returns the page that the viewer sees: this one, or the one whose form was posted.
+    pub(crate) fn page(&self) -> &str {
+        if self.0.method.is_safe() {
+            return self.path_and_query();
+        }
+        let referrer = self.header(header::REFERER).and_then(|address| address.split_once("://"));
+        let path = referrer.and_then(|(_, rest)| Some(&rest[rest.find('/')?..]));
+        path.filter(|path| path.starts_with("/console")).unwrap_or("/console")
+    }
+
     /// Returns the value of a header, if it is text.
     pub(crate) fn header(&self, name: impl http::header::AsHeaderName) -> Option<&str> {
         self.0.headers.get(name)?.to_str().ok()

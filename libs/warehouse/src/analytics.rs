@@ -4,7 +4,7 @@
 //! SQL text is never made of callers' values: ClickHouse binds them all. Each statement runs under limits of time,
 //! memory and rows, so that a query that is too large fails with a clear error.
 
-mod breakdown;
+pub(crate) mod breakdown;
 mod columns;
 mod funnel;
 mod join;
@@ -14,4 +14,5 @@ pub(crate) mod site_analytics;
 mod source;
 mod statement;
 mod total;
+pub(crate) mod totals;
 pub(crate) mod visits;

@@ -42,6 +42,7 @@ fn question(metric: Metric, range: Range) -> MetricQuery {
         counted: range,
         compared: None,
         buckets: vec![],
+        compared_buckets: vec![],
         breakdown: None,
         filters: vec![],
         limit: 10,

@@ -3,6 +3,8 @@
 mod funnel;
 pub(super) mod insert;
 mod metrics;
+mod overview;
+mod parameters;
 mod retention;
 mod sessions;
 mod update;
@@ -20,6 +22,7 @@ use web::{Created, Json, PageInfo, Path, Problem, Query, Reply, Sort};
 use self::funnel::funnel;
 use self::insert::{AnalyticsSiteInput, check_subdomain};
 use self::metrics::query;
+use self::overview::overview;
 use self::retention::retention;
 use self::sessions::{realtime, sessions};
 use self::update::{delete, update};
@@ -37,6 +40,11 @@ pub(super) fn resource() -> web::Resource<App> {
             "/api/analytics/sites/{id}",
             update,
             "Update an analytics site's name, domain, time zone or privacy settings",
+        )
+        .get(
+            "/api/analytics/overview",
+            overview,
+            "Get a site's figures, series and top values over a period, each compared with the previous one",
         )
         .extension()
         .post("/api/analytics/sites", create, "Create an analytics site")

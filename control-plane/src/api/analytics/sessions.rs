@@ -107,6 +107,8 @@ pub(super) struct SessionListResponse {
 struct Session {
     /// Identifies the visit; reveals nothing about the visitor.
     session_hash: String,
+    /// Time of the first event.
+    started_at: DateTime<Utc>,
     /// The first 1,000 page views, in order.
     pages: Vec<SessionPage>,
     /// All page views of the visit, including those outside the period.
@@ -121,6 +123,10 @@ struct Session {
     region: Option<String>,
     /// Type of the visitor's device; null if unknown.
     device: Option<String>,
+    /// External host that referred the visit; null for none.
+    referrer: Option<String>,
+    /// Channel of the visit, such as `Organic Search`; null if unknown.
+    channel: Option<String>,
     /// Path of the first page; null if no page was viewed.
     entry_page: Option<String>,
     /// Path of the last page; null if no page was viewed.
@@ -171,6 +177,7 @@ fn view(site_id: Uuid, visit: VisitSummary) -> Session {
     let known = |text: String| (!text.is_empty()).then_some(text);
     Session {
         session_hash: hash(site_id, visit.visitor, visit.start),
+        started_at: visit.start,
         pages: visit
             .pages
             .into_iter()
@@ -182,6 +189,8 @@ fn view(site_id: Uuid, visit: VisitSummary) -> Session {
         city: known(visit.city),
         region: known(visit.region),
         device: known(visit.device),
+        referrer: known(visit.referrer),
+        channel: known(visit.channel),
         entry_page: known(visit.entry_page),
         exit_page: known(visit.exit_page),
     }

@@ -128,7 +128,7 @@ where
     query(questions).await.map_err(query_problem)
 }
 
-/// Returns a site with its counts; drops of the last 24 hours are counted in whole hours.
+/// Returns a site with its counts.
 pub(super) async fn find_detail<S>(
     app: &App,
     call: &Call<S>,
@@ -136,22 +136,25 @@ pub(super) async fn find_detail<S>(
 ) -> Result<AnalyticsSiteDetailView, Problem> {
     let mut conn = store::acquire(&app.db).await?;
     let site = find(call, &mut conn, id).await?;
-    let drops = store::dropped_events::list_dropped_events(
-        &mut conn,
-        call.account_id,
-        id,
-        call.now - TimeDelta::hours(24),
-    )
-    .await?;
     drop(conn);
+    let dropped = find_drops(app, call, id).await?;
     let site = with_event_counts(app, call, vec![site])
         .await
         .pop()
         .ok_or_else(|| Problem::not_found("analytics site"))?;
-    Ok(AnalyticsSiteDetailView {
-        site,
-        dropped: drops.into_iter().map(|one| (one.reason, one.count)).collect(),
-    })
+    Ok(AnalyticsSiteDetailView { site, dropped })
+}
+
+/// Returns how many events of a site were dropped in the last 24 hours, in whole hours, by reason.
+pub(super) async fn find_drops<S>(
+    app: &App,
+    call: &Call<S>,
+    id: Uuid,
+) -> Result<BTreeMap<String, i64>, Problem> {
+    let since = call.now - TimeDelta::hours(24);
+    let mut conn = store::acquire(&app.db).await?;
+    let drops = store::dropped_events::list_dropped_events(&mut conn, call.account_id, id, since).await?;
+    Ok(drops.into_iter().map(|one| (one.reason, one.count)).collect())
 }
 
 /// Adds event counts to sites once the account has a permit. If counting fails, the sites are returned without

@@ -6,6 +6,7 @@ use axum::extract::State;
 use axum::response::Response;
 use domain::Listed;
 use domain::claims::is_open;
+use domain::sign_ins::HOME;
 use http::StatusCode;
 use serde_json::json;
 use store::Conn;
@@ -111,7 +112,7 @@ pub(in crate::signin) async fn claim(
     app.commit(tx, changes).await?;
     app.credentials.invalidate_account(account_id);
     app.credentials.invalidate(&[session_hash]);
-    Ok(redirect("/account"))
+    Ok(redirect(HOME))
 }
 
 /// Returns the trial if it can be claimed now.

@@ -205,9 +205,15 @@ impl ReferenceModel {
             let mean = ["bounce_rate", "avg_session_duration", "views_per_visit", "avg_time_on_page"];
             let weight = |sums: (u64, u64)| if mean.contains(&query.metric) { sums.1 } else { sums.0 };
             rows.sort_by(|a, b| weight(b.1).cmp(&weight(a.1)).then(a.0.cmp(&b.0)));
+            let previous = self.sums(query, Some(dimension), &before);
             let row = |(key, (amount, over)): (String, (u64, u64))| {
+                let (amount_before, over_before) = previous.get(&key).copied().unwrap_or_default();
                 let key = if key.is_empty() { "(none)".to_owned() } else { key };
-                json!({"key": key, "value": metric_value(query.metric, amount, over)})
+                json!({
+                    "key": key,
+                    "value": metric_value(query.metric, amount, over),
+                    "previous": metric_value(query.metric, amount_before, over_before),
+                })
             };
             response["breakdown"] = rows.into_iter().take(query.limit).map(row).collect::<Vec<_>>().into();
         }

@@ -2,9 +2,11 @@
 
 mod expected;
 mod fixture;
+mod overview;
 mod query_helpers;
 mod realtime;
 mod reference_counts;
 mod rejections;
 mod site_lifecycle;
+mod statement_counter;
 mod traffic;

@@ -209,6 +209,8 @@ async fn check_list(fixture: &Fixture, site: &Site, rng: &mut Rng) {
                 "duration": (visit.ended - visit.start()).num_seconds(),
                 "country": known(&event.country), "city": known(&event.city),
                 "region": known(&event.region), "device": known(&event.device),
+                "referrer": known(&event.referrer_host), "channel": known(&event.channel),
+                "startedAt": visit.start(),
                 "entryPage": page(0), "exitPage": visit.pages.last().map(|page| &page.0),
             })
         })

@@ -6,8 +6,15 @@ use super::visitor::{BASE, Visitor, send};
 use crate::harness::Api;
 
 /// Every page without parameters.
-const PAGES: [&str; 5] =
-    ["/console", "/console/forms", "/console/analytics", "/console/webhooks", "/console/keys"];
+const PAGES: [&str; 7] = [
+    "/console",
+    "/console/forms",
+    "/console/analytics",
+    "/console/webhooks",
+    "/console/keys",
+    "/console/account",
+    "/console/account/activity",
+];
 
 #[tokio::test]
 async fn a_page_without_a_session_leads_to_sign_in_and_back() {

@@ -67,13 +67,25 @@ impl<'a> Visitor<'a> {
     }
 
     pub(super) async fn post_from(&self, origin: &str, path: &str, form: &[(&str, &str)]) -> PageResponse {
+        self.post_with(path, form, &[("origin", origin)]).await
+    }
+
+    /// Posts a form with further headers; `Origin` is this host's unless they have one.
+    pub(super) async fn post_with(
+        &self,
+        path: &str,
+        form: &[(&str, &str)],
+        further: &[(&str, &str)],
+    ) -> PageResponse {
+        let origin = further.iter().find(|(name, _)| *name == "origin").map_or(BASE, |(_, value)| value);
         let body = url::form_urlencoded::Serializer::new(String::new()).extend_pairs(form).finish();
         let headers = [
             ("cookie", self.cookie.as_str()),
             ("origin", origin),
             ("content-type", "application/x-www-form-urlencoded"),
         ];
-        send(self.api, Method::POST, path, &headers, &body).await
+        let further: Vec<_> = further.iter().copied().filter(|(name, _)| *name != "origin").collect();
+        send(self.api, Method::POST, path, &[&headers[..], &further].concat(), &body).await
     }
 }
 

@@ -355,6 +355,7 @@ pub(super) fn all() -> Vec<Case> {
             path(it.site, json!({"timezone": "Europe/Berlin"}))
         }),
         row("analytics.query", "?siteId", Names(Analytics), |_, it| query(format!("?siteId={}", it.site))),
+        row("analytics.overview", "?siteId", Names(Analytics), |_, it| query(format!("?siteId={}", it.site))),
         row("analytics.realtime", "?siteId", Names(Analytics), |_, it| query(format!("?siteId={}", it.site))),
         row("analytics.sessions", "?siteId", Names(Analytics), |_, it| query(format!("?siteId={}", it.site))),
         row("analytics.funnel", "body.siteId", Names(Analytics), |_, it| {

@@ -20,6 +20,7 @@ const NOT_PLAYED: &[&str] = &[
     "deploys.publish",
     "deploys.rollback",
     "analytics.query",
+    "analytics.overview",
     "analytics.realtime",
     "analytics.sessions",
     "analytics.funnel",

@@ -52,6 +52,19 @@ impl Refusal {
         refusal
     }
 
+    /// Returns it with a link to sign in again that leads back to this page.
+    #[must_use]
+    pub(super) fn leading_back_to(mut self, page: &str) -> Self {
+        if let Some(link) = &mut self.sign_in_url {
+            let query =
+                form_urlencoded::Serializer::new(String::new()).append_pair("returnTo", page).finish();
+            let separator = if link.contains('?') { '&' } else { '?' };
+            link.push(separator);
+            link.push_str(&query);
+        }
+        self
+    }
+
     /// A refusal by the console itself.
     pub(crate) fn new(status: StatusCode, code: &str, title: &str, detail: &str) -> Self {
         Self {
@@ -91,5 +104,12 @@ mod tests {
             "fieldErrors":[{"field":"label","code":"length","message":"too long"}]}"#;
         let refusal = Refusal::read(StatusCode::BAD_REQUEST, body, "r-1234567");
         assert_eq!(refusal.field_errors[0].field, "label");
+    }
+
+    #[test]
+    fn signing_in_again_leads_back_to_the_page() {
+        let body = br#"{"status":403,"code":"sign_in_again","title":"x","detail":"x","signInUrl":"/login?again=true"}"#;
+        let refusal = Refusal::read(StatusCode::FORBIDDEN, body, "r").leading_back_to("/console/keys?a=b");
+        assert_eq!(refusal.sign_in_url.unwrap(), "/login?again=true&returnTo=%2Fconsole%2Fkeys%3Fa%3Db");
     }
 }

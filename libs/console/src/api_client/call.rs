@@ -15,12 +15,14 @@ pub(crate) struct Call {
     query: Vec<(String, String)>,
     pub(super) body: Option<Value>,
     pub(super) idempotency_key: Option<String>,
+    /// Whether it only reads, whatever its method.
+    pub(super) is_query: bool,
 }
 
 impl Call {
     pub(crate) fn of(operation: &'static Operation) -> Self {
         let path = operation.path.to_owned();
-        Self { operation, path, query: Vec::new(), body: None, idempotency_key: None }
+        Self { operation, path, query: Vec::new(), body: None, idempotency_key: None, is_query: false }
     }
 
     /// Sets a parameter of the path. The value is a single segment, whatever it contains.
@@ -51,6 +53,12 @@ impl Call {
     pub(crate) fn body(mut self, body: Value) -> Self {
         self.body = Some(body);
         self
+    }
+
+    /// Sets the body of a query: a POST that changes nothing.
+    #[must_use]
+    pub(crate) fn query_body(self, body: Value) -> Self {
+        Self { is_query: true, ..self.body(body) }
     }
 
     /// Sets the `Idempotency-Key`, which is meaningful for a POST.

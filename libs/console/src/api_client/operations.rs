@@ -44,6 +44,18 @@ operations! {
     DELIVERIES_LIST = "deliveries.list", GET "/api/webhooks/{id}/deliveries";
     DELIVERIES_RETRY = "deliveries.retry", POST "/api/webhooks/{id}/deliveries/{deliveryId}/retry";
     DELIVERIES_RETRY_FAILED = "deliveries.retry_failed", POST "/api/webhooks/{id}/retry";
+    ACCOUNT_UPDATE = "account.update", PUT "/api/account";
+    ACCOUNT_USAGE = "account.usage", GET "/api/account/usage";
+    ACCOUNT_PLANS = "account.plans", GET "/api/account/upgrade";
+    ACCOUNT_UPGRADE = "account.upgrade", POST "/api/account/upgrade";
+    SESSIONS_CURRENT = "sessions.current", GET "/api/session";
+    SESSIONS_LIST = "sessions.list", GET "/api/sessions";
+    SESSIONS_DELETE = "sessions.delete", DELETE "/api/sessions/{id}";
+    ACTIVITY_LIST = "activity.list", GET "/api/activity";
+    ANALYTICS_OVERVIEW = "analytics.overview", GET "/api/analytics/overview";
+    ANALYTICS_SESSIONS = "analytics.sessions", GET "/api/analytics/sessions";
+    ANALYTICS_FUNNEL = "analytics.funnel", POST "/api/analytics/funnel";
+    ANALYTICS_RETENTION = "analytics.retention", POST "/api/analytics/retention";
 }
 
 #[cfg(test)]

@@ -27,6 +27,12 @@ const SOURCES: &[(&str, &str)] = templates![
     "keys.html",
     "webhooks.html",
     "webhook.html",
+    "account/account.html",
+    "account/activity.html",
+    "analytics/tabs.html",
+    "analytics/visits.html",
+    "analytics/funnels.html",
+    "analytics/retention.html",
 ];
 
 /// The parsed templates.

@@ -14,6 +14,7 @@ pub(crate) mod sites;
 pub(crate) mod static_file;
 pub(crate) mod submissions;
 pub(crate) mod theme;
+mod usage;
 pub(crate) mod webhooks;
 pub(crate) mod welcome;
 

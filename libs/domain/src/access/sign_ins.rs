@@ -2,8 +2,8 @@
 
 /// Purpose of the encryption of the state of a sign-in under way.
 pub const STATE_PURPOSE: &str = "sign_in";
-/// The default page after signing in.
-pub const HOME: &str = "/account";
+/// The default page after signing in and after claiming a trial: the console.
+pub const HOME: &str = "/console";
 /// Maximum length of a return path, in characters.
 const MOST_CHARS: usize = 512;
 /// Maximum length of a subject, in bytes (OpenID Connect Core 1.0, 2).
@@ -11,11 +11,11 @@ const SUBJECT_MOST_BYTES: usize = 255;
 
 /// Pages of trials to claim, which a sign-in may also return to.
 const CLAIM: &str = "/claim/";
-/// The console's first page, which a sign-in may also return to.
-const CONSOLE: &str = "/console";
+/// The page of one's accounts, which a sign-in may also return to.
+const ACCOUNT: &str = "/account";
 
-/// Returns the path to open after signing in: the requested one if it is [`HOME`], a claim's page or one of the console,
-/// else [`HOME`].
+/// Returns the path to open after signing in: the requested one if it is a page of the console, the page of accounts or a
+/// claim's page, else [`HOME`].
 ///
 /// The claim's token may have no slash and no dot, because browsers resolve `..` and treat `//host` and `/\host` as
 /// another host; and they strip tabs and line breaks before parsing.
@@ -24,7 +24,7 @@ pub fn return_path(asked: Option<&str>) -> &str {
         let end = path.find(['?', '#']).unwrap_or(path.len());
         let page = &path[..end];
         let is_page =
-            page == HOME || page.strip_prefix(CLAIM).is_some_and(is_claim_token) || is_console(page);
+            page == ACCOUNT || page.strip_prefix(CLAIM).is_some_and(is_claim_token) || is_console(page);
         is_page && path.len() <= MOST_CHARS && path.chars().all(|c| c.is_ascii_graphic() && c != '\\')
     };
     asked.filter(is_allowed).unwrap_or(HOME)
@@ -37,7 +37,7 @@ pub fn is_claim(return_path: &str) -> bool {
 
 /// Returns whether a path is a page of the console. A segment has no dot, because browsers resolve `..`.
 fn is_console(path: &str) -> bool {
-    path.strip_prefix(CONSOLE).is_some_and(|rest| {
+    path.strip_prefix(HOME).is_some_and(|rest| {
         rest.is_empty() || rest.starts_with('/') && rest.split('/').skip(1).all(is_claim_token)
     })
 }
@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn returns_only_to_the_account_and_to_claims() {
+    fn returns_only_to_the_console_to_the_account_and_to_claims() {
         for ours in [
             "/account",
             "/account?from=mail",

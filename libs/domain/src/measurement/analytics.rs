@@ -14,6 +14,7 @@ mod funnels;
 mod metric_query;
 mod metric_value;
 mod metrics;
+mod overview;
 mod periods;
 #[cfg(test)]
 mod tests;
@@ -34,6 +35,9 @@ pub use funnels::{
 pub use metric_query::{LIMIT_DEFAULT, LIMIT_MAX, MetricQuery, RawMetricQuery, parse_metric_query};
 pub use metric_value::{MetricValue, Sums, change_percent, percent};
 pub use metrics::{ACTIVE_FOR, Metric};
+pub use overview::{
+    OVERVIEW_METRICS, OVERVIEW_PANELS, OverviewPanel, OverviewQuery, RawOverviewQuery, parse_overview_query,
+};
 pub use periods::{Days, Period, Range, RawDays};
 pub use visits::{
     PAGE_DEFAULT, PAGE_MAX, RawVisitsQuery, VisitFilter, VisitsQuery, WINDOW_DAYS_MAX, hash,

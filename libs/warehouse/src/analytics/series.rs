@@ -1,9 +1,7 @@
 //! A metric in buckets of time.
 
-use std::collections::HashMap;
-
 use clickhouse::Row;
-use domain::analytics::{MetricQuery, Range, Sums};
+use domain::analytics::{Bucket, MetricQuery, Range, Sums};
 use serde::Deserialize;
 
 use super::site_analytics::SiteAnalytics;
@@ -13,6 +11,8 @@ use crate::error::Error;
 
 #[derive(Row, Deserialize)]
 struct BucketRow {
+    /// The number of the series.
+    part: u16,
     /// The start of the bucket in Unix seconds.
     bucket: i64,
     amount: u64,
@@ -70,15 +70,48 @@ impl Buckets {
 }
 
 impl SiteAnalytics<'_> {
-    /// Returns the sums of the metric in each bucket, as if each bucket were queried alone.
-    pub async fn series(&self, question: &MetricQuery) -> Result<Vec<Sums>, Error> {
-        let starts: Vec<i64> = question.buckets.iter().map(|bucket| bucket.range.start.timestamp()).collect();
+    /// Returns the sums of the metric in each bucket, as if each bucket were queried alone, and those in each bucket of the
+    /// previous period. It is one statement.
+    pub async fn series(&self, question: &MetricQuery) -> Result<(Vec<Sums>, Vec<Sums>), Error> {
+        let mut series = [&question.buckets, &question.compared_buckets]
+            .map(|buckets| vec![Sums::default(); buckets.len()]);
+        let previous = question
+            .compared
+            .and_then(|compared| self.sums_by_bucket(question, &question.compared_buckets, compared));
+        let current = self.sums_by_bucket(question, &question.buckets, question.counted);
+        let (numbers, parts): (Vec<_>, Vec<_>) = [current, previous]
+            .into_iter()
+            .enumerate()
+            .filter_map(|(number, part)| Some((number, part?)))
+            .unzip();
+        if !parts.is_empty() {
+            let mut statement = self.statement();
+            statement.push_union(parts);
+            let rows = self.rows::<BucketRow>(statement).await?;
+            let all = [&question.buckets, &question.compared_buckets];
+            let position = |series: usize, start: i64| {
+                all[series].binary_search_by_key(&start, |bucket| bucket.range.start.timestamp()).ok()
+            };
+            for row in rows {
+                let Some(number) = numbers.get(usize::from(row.part)).copied() else { continue };
+                if let Some(at) = position(number, row.bucket) {
+                    series[number][at] = Sums { amount: row.amount, over: row.over };
+                }
+            }
+        }
+        let [current, previous] = series;
+        Ok((current, previous))
+    }
+
+    /// Returns the statement of the sums in each bucket that overlaps the counted range; `None` if none does.
+    fn sums_by_bucket(&self, question: &MetricQuery, all: &[Bucket], counted: Range) -> Option<Statement> {
+        let shown = Range { start: all.first()?.range.start, end: all.last()?.range.end };
         // The counted range may be outside the shown one: active visitors are counted now, whatever range is shown.
-        let (counted, shown) = (question.counted, question.range);
         let range = Range { start: counted.start.max(shown.start), end: counted.end.min(shown.end) };
         if range.start >= range.end {
-            return Ok(vec![Sums::default(); starts.len()]);
+            return None;
         }
+        let starts: Vec<i64> = all.iter().map(|bucket| bucket.range.start.timestamp()).collect();
         let shape = Shape::whole(question);
         let source = shape.source();
         let mut statement = self.statement();
@@ -90,9 +123,6 @@ impl SiteAnalytics<'_> {
             Source::Events | Source::Joined => format!("SELECT {} AS bucket, ", buckets.of("received_at")),
         };
         statement.push(&bucket).push(&shape.sums(source)).push(" ").push(&rows).push(" GROUP BY bucket");
-        let rows = self.rows::<BucketRow>(statement).await?;
-        let sums: HashMap<i64, Sums> =
-            rows.into_iter().map(|row| (row.bucket, Sums { amount: row.amount, over: row.over })).collect();
-        Ok(starts.iter().map(|start| sums.get(start).copied().unwrap_or_default()).collect())
+        Some(statement)
     }
 }

@@ -62,8 +62,14 @@ impl<'a> Shape<'a> {
         self.metric == Metric::PageViews && self.source() == Source::Joined && !self.involves(Subject::Page)
     }
 
-    /// Returns SQL of the two sums.
+    /// Returns SQL of the two sums, as columns `amount` and `over`.
     pub(super) fn sums(self, source: Source) -> String {
+        let (amount, over) = self.amount_and_over(source);
+        format!("{amount} AS amount, {over} AS over")
+    }
+
+    /// Returns SQL of the two sums.
+    pub(super) fn amount_and_over(self, source: Source) -> (String, String) {
         let (amount, over) = match (source, self.metric) {
             (Source::Visits, Metric::PageViews) => ("sum(page_views)", "0"),
             (Source::Visits, Metric::BounceRate) => ("sum(bounce)", "count()"),
@@ -81,7 +87,7 @@ impl<'a> Shape<'a> {
             (_, Metric::UniqueVisitors | Metric::ActiveVisitors) => ("uniqExact(first_id)", "0"),
             (_, _) => ("count()", "0"),
         };
-        format!("toUInt64({amount}) AS amount, toUInt64({over}) AS over")
+        (format!("toUInt64({amount})"), format!("toUInt64({over})"))
     }
 
     /// The column of the breakdown.

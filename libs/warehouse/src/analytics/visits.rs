@@ -45,6 +45,10 @@ pub struct VisitSummary {
     pub city: String,
     /// `desktop`, `mobile`, `tablet`, …
     pub device: String,
+    /// External host that referred the visit; empty for none.
+    pub referrer: String,
+    /// Channel of the visit, such as `Organic Search`; empty if unknown.
+    pub channel: String,
     /// The first 1,000 pages in the order of their views.
     pub pages: Vec<ViewedPage>,
 }
@@ -89,6 +93,8 @@ struct VisitRow {
     region: String,
     city: String,
     device: String,
+    referrer_host: String,
+    channel: String,
 }
 
 #[derive(Row, Deserialize)]
@@ -122,7 +128,8 @@ impl SiteAnalytics<'_> {
         statement.bind("offset", Bound::Number(days.offset));
         statement.push(
             "SELECT visitor, start, ended, page_views, entry_path, exit_path, toString(country) AS country, \
-             toString(region) AS region, toString(city) AS city, toString(device) AS device ",
+             toString(region) AS region, toString(city) AS city, toString(device) AS device, \
+             toString(referrer_host) AS referrer_host, toString(channel) AS channel ",
         );
         statement
             .push(&rows)
@@ -218,6 +225,8 @@ impl From<VisitRow> for VisitSummary {
             region: row.region,
             city: row.city,
             device: row.device,
+            referrer: row.referrer_host,
+            channel: row.channel,
             pages: vec![],
         }
     }

@@ -4,7 +4,7 @@ use chrono::{DateTime, NaiveDate, TimeDelta};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::figures::Metric;
+use super::figures::{Metric, figure_of};
 use crate::charts::{LineChart, Mark, Point};
 use crate::formatting::times::{Wall, parse};
 use crate::url_query::UrlQuery;
@@ -31,9 +31,7 @@ struct RowView {
 /// What the chart is made of.
 pub(super) struct ChartInput<'a> {
     pub(super) metric: &'static Metric,
-    pub(super) answer: &'a Value,
-    /// The answer for the period before.
-    pub(super) previous: Option<&'a Value>,
+    pub(super) overview: &'a Value,
     pub(super) deploys: Option<&'a Value>,
     pub(super) interval: &'static str,
     pub(super) query: &'a UrlQuery,
@@ -48,8 +46,8 @@ struct Moment {
     value: f64,
 }
 
-fn moments(answer: &Value) -> Vec<Moment> {
-    let series = answer["series"].as_array().into_iter().flatten();
+fn moments(series: &Value) -> Vec<Moment> {
+    let series = series.as_array().into_iter().flatten();
     let moment = |point: &Value| {
         let date = point["date"].as_str()?;
         let hour = DateTime::parse_from_rfc3339(date).ok();
@@ -62,18 +60,19 @@ fn moments(answer: &Value) -> Vec<Moment> {
 impl ChartInput<'_> {
     pub(super) fn view(&self) -> ChartView {
         let now = self.wall.now;
-        let mut moments = moments(self.answer);
+        let series = &self.overview["series"];
+        let mut moments = moments(&series["current"]);
         // Hours to come have no value yet.
         moments.retain(|moment| moment.hour.is_none_or(|hour| hour <= now));
-        let previous = self.previous.map(self::moments).unwrap_or_default();
-        let end = self.answer["to"].as_str().and_then(parse);
+        let previous = self::moments(&series["previous"]);
+        let end = self.overview["to"].as_str().and_then(parse);
         let deploys: Vec<_> = moments.iter().map(|moment| self.deploys_at(moment)).collect();
         let points = moments.iter().enumerate().map(|(at, moment)| {
             let before = previous.get(at).map(|moment| moment.value);
             let is_last = at + 1 == moments.len();
             self.point(moment, before, is_last && end.is_none_or(|end| end > now), deploys[at])
         });
-        let total = self.answer["total"].as_f64().unwrap_or_default();
+        let total = figure_of(self.metric, self.overview)["total"].as_f64().unwrap_or_default();
         let chart = LineChart {
             points: points.collect(),
             marks: (0..moments.len()).filter(|at| deploys[*at] > 0).map(|at| Mark { at }).collect(),

@@ -3,8 +3,8 @@
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::api_client::{Answer, Refusal};
 use crate::formatting::numbers;
+use crate::formatting::times::parse;
 
 /// A metric, as the page names and shows it.
 #[derive(Debug)]
@@ -72,34 +72,43 @@ pub(super) struct Figure {
     id: &'static str,
     label: &'static str,
     value: Option<String>,
+    /// What it was before.
+    previous: Option<String>,
     change: Option<f64>,
     is_lower_better: bool,
-    refusal: Option<Refusal>,
 }
 
 impl Figure {
-    pub(super) fn new(metric: &Metric, answer: &Answer) -> Self {
-        let answered = answer.as_ref().ok();
+    /// Returns the figure of a metric in an overview; without a value if there is no overview.
+    pub(super) fn new(metric: &Metric, overview: Option<&Value>) -> Self {
+        let figure = overview.map(|overview| figure_of(metric, overview)).unwrap_or(&Value::Null);
         Self {
             id: metric.id,
             label: metric.label,
-            value: answered.and_then(|answer| answer["total"].as_f64()).map(metric.shown),
-            change: answered.and_then(|answer| answer["comparison"]["changePercent"].as_f64()),
+            value: figure["total"].as_f64().map(metric.shown),
+            previous: figure["previous"].as_f64().map(metric.shown),
+            change: figure["changePercent"].as_f64(),
             is_lower_better: metric.is_lower_better,
-            refusal: answer.as_ref().err().cloned(),
         }
     }
 }
 
+/// Returns the figure of a metric in an overview.
+pub(super) fn figure_of<'a>(metric: &Metric, overview: &'a Value) -> &'a Value {
+    let figures = overview["figures"].as_array().into_iter().flatten();
+    figures.filter(|figure| figure["metric"] == metric.id).next_back().unwrap_or(&Value::Null)
+}
+
 /// Returns what changed, as a sentence: `31 % more visitors than in the 30 days before.`
-pub(super) fn change_in_words(metric: &Metric, answer: &Value) -> Option<String> {
-    let total = answer["total"].as_f64()?;
-    let comparison = &answer["comparison"];
-    let days = days_between(comparison["from"].as_str()?, comparison["to"].as_str()?)?;
+pub(super) fn change_in_words(metric: &Metric, overview: &Value) -> Option<String> {
+    let figure = figure_of(metric, overview);
+    let total = figure["total"].as_f64()?;
+    let compared = &overview["compared"];
+    let days = days_between(compared["from"].as_str()?, compared["to"].as_str()?)?;
     let before =
         if days == 1 { "on the day before".to_owned() } else { format!("in the {days} days before") };
-    let previous = comparison["total"].as_f64().unwrap_or_default();
-    let Some(change) = comparison["changePercent"].as_f64() else {
+    let previous = figure["previous"].as_f64().unwrap_or_default();
+    let Some(change) = figure["changePercent"].as_f64() else {
         return (total > 0.0 && metric.is_count)
             .then(|| format!("{}, and none {before}.", metric.words(total)));
     };
@@ -121,7 +130,7 @@ pub(super) fn change_in_words(metric: &Metric, answer: &Value) -> Option<String>
 }
 
 fn days_between(from: &str, to: &str) -> Option<i64> {
-    let (from, to) = (crate::formatting::times::parse(from)?, crate::formatting::times::parse(to)?);
+    let (from, to) = (parse(from)?, parse(to)?);
     // Days on which the clock changes have 23 or 25 hours.
     Some(((to - from).num_hours() + 12) / 24)
 }
@@ -135,10 +144,10 @@ mod tests {
     #[test]
     fn the_change_is_a_sentence() {
         let words = |metric: &str, total: f64, change: Option<f64>| {
-            let comparison = json!({ "total": 100, "changePercent": change,
-                "from": "2026-10-01T00:00:00+02:00", "to": "2026-10-31T00:00:00+01:00" });
-            let answer = json!({ "total": total, "comparison": comparison });
-            change_in_words(Metric::of(Some(metric)), &answer).unwrap_or_default()
+            let overview = json!({
+                "compared": { "from": "2026-10-01T00:00:00+02:00", "to": "2026-10-31T00:00:00+01:00" },
+                "figures": [{ "metric": metric, "total": total, "previous": 100, "changePercent": change }] });
+            change_in_words(Metric::of(Some(metric)), &overview).unwrap_or_default()
         };
         assert_eq!(
             words("unique_visitors", 131.0, Some(31.0)),

@@ -1,12 +1,32 @@
 //! Visits of a site: figures compared with the period before, a chart, and what they consist of.
 
 mod chart;
+mod dropped;
 mod figures;
 mod filters;
+mod funnels;
+mod mover;
 mod panels;
 mod period;
+mod retention;
 mod show;
+mod site_page;
 mod sites;
+mod visits;
 
-pub(crate) use show::{add_filter, count_active, show};
-pub(crate) use sites::list;
+use axum::Router;
+use axum::routing::get;
+
+use crate::state::Console;
+
+/// Returns the routes of these screens.
+pub(crate) fn routes() -> Router<Console> {
+    Router::new()
+        .route("/console/analytics", get(sites::list))
+        .route("/console/analytics/{id}", get(show::show))
+        .route("/console/analytics/{id}/filter", get(show::add_filter))
+        .route("/console/analytics/{id}/now", get(show::count_active))
+        .route("/console/analytics/{id}/visits", get(visits::list))
+        .route("/console/analytics/{id}/funnels", get(funnels::show))
+        .route("/console/analytics/{id}/retention", get(retention::show))
+}

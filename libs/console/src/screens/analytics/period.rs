@@ -1,6 +1,7 @@
 //! The period of a view, as the query of its page names it.
 
 use serde::Serialize;
+use serde_json::{Value, json};
 
 use crate::api_client::Call;
 use crate::url_query::UrlQuery;
@@ -23,22 +24,33 @@ pub(super) struct Period {
 impl Period {
     /// Reads the query. Without a period, and with an unknown one, it is 30 days.
     pub(super) fn of(query: &UrlQuery) -> Self {
+        Self::or(query, "30d")
+    }
+
+    /// Reads the query, with another default.
+    pub(super) fn or(query: &UrlQuery, default: &str) -> Self {
         let is_known = |name: &&str| *name == "custom" || CHOICES.iter().any(|(known, ..)| known == name);
-        let name = query.get("period").filter(is_known).unwrap_or("30d").to_owned();
+        let name = query.get("period").filter(is_known).unwrap_or(default).to_owned();
         let days = |parameter: &str| query.get(parameter).filter(|_| name == "custom").map(str::to_owned);
         let (from, to) = (days("from"), days("to"));
         Self { name, from, to }
-    }
-
-    /// A period of whole days.
-    pub(super) fn custom(from: String, to: String) -> Self {
-        Self { name: "custom".to_owned(), from: Some(from), to: Some(to) }
     }
 
     /// Adds the period to a query of the API.
     pub(super) fn add_to(&self, call: Call) -> Call {
         let call = call.query("period", &self.name);
         call.optional_query("from", self.from.as_deref()).optional_query("to", self.to.as_deref())
+    }
+
+    /// Adds the period to the body of a query.
+    pub(super) fn add_to_body(&self, mut body: Value) -> Value {
+        body["period"] = json!(self.name);
+        for (name, day) in [("from", &self.from), ("to", &self.to)] {
+            if let Some(day) = day {
+                body[name] = json!(day);
+            }
+        }
+        body
     }
 
     /// Returns the interval of the chart's points.

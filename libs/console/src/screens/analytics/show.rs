@@ -3,38 +3,29 @@
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use chrono_tz::Tz;
-use futures::future::{OptionFuture, join_all};
+use futures::future::OptionFuture;
 use futures::join;
 use http::header;
 use percent_encoding::utf8_percent_encode;
 use serde_json::Value;
 
 use super::chart::ChartInput;
+use super::dropped::dropped;
 use super::figures::{Figure, METRICS, Metric, change_in_words};
-use super::filters::{self, Filter};
-use super::panels::PANELS;
+use super::filters;
+use super::mover::mover_in_words;
+use super::panels::{ALL_ROWS, PANELS, ROWS};
 use super::period::{CHOICES, Period};
 use crate::api_client::Call;
-use crate::api_client::operations::{ANALYTICS_QUERY, ANALYTICS_READ, ANALYTICS_REALTIME, DEPLOYS_LIST};
+use crate::api_client::operations::{
+    ANALYTICS_OVERVIEW, ANALYTICS_QUERY, ANALYTICS_READ, ANALYTICS_REALTIME, DEPLOYS_LIST,
+};
 use crate::formatting::times::{Wall, parse};
 use crate::page::{Page, Section, answer_part, redirect};
 use crate::screens::PathParameters;
 use crate::state::Console;
 use crate::url_query::{PATH_SEGMENT, UrlQuery};
 use crate::viewer::Viewer;
-
-/// What every query of a view has in common.
-struct View<'a> {
-    site_id: &'a str,
-    filters: Vec<Filter>,
-}
-
-impl View<'_> {
-    fn query(&self, metric: &str, period: &Period) -> Call {
-        let call = Call::of(&ANALYTICS_QUERY).query("siteId", self.site_id).query("metric", metric);
-        filters::add_to(period.add_to(call), &self.filters)
-    }
-}
 
 /// Shows a site.
 pub(crate) async fn show(
@@ -43,76 +34,64 @@ pub(crate) async fn show(
     path: PathParameters,
     query: UrlQuery,
 ) -> Response {
-    let (period, metric) = (Period::of(&query), Metric::of(query.get("metric")));
+    let (site_id, period, metric) = (path.get("id"), Period::of(&query), Metric::of(query.get("metric")));
     let is_compared = query.get("compare") != Some("off");
-    let view = View { site_id: path.get("id"), filters: filters::of(&query) };
-    let figures = METRICS.iter().map(|one| {
-        let call = view.query(one.id, &period).query("compare", if is_compared { "true" } else { "false" });
-        let interval = (one.id == metric.id).then_some(period.interval());
-        console.call(&viewer, call.optional_query("groupBy", interval))
-    });
-    let panels = PANELS.iter().map(|panel| {
-        let call = view.query(METRICS[0].id, &period).query("limit", panel.limit(&query));
+    let filters = filters::of(&query);
+    let shared = |operation| {
+        let call = Call::of(operation).query("siteId", site_id);
+        let call = call.query("compare", if is_compared { "true" } else { "false" });
+        filters::add_to(period.add_to(call), &filters)
+    };
+    let overview = shared(&ANALYTICS_OVERVIEW)
+        .query("metric", metric.id)
+        .query("groupBy", period.interval())
+        .query("limit", ROWS);
+    let overview = PANELS.iter().fold(overview, |call, panel| call.query(panel.id, panel.dimension(&query)));
+    let all = PANELS.iter().find(|panel| panel.is_asked_for_all(&query)).map(|panel| {
+        let call = shared(&ANALYTICS_QUERY).query("metric", METRICS[0].id).query("limit", ALL_ROWS);
         console.call(&viewer, call.query("breakdownBy", panel.dimension(&query)))
     });
-    let (account, site, active, deploys, figures, panels) = join!(
+    let (account, site, active, deploys, overview, all) = join!(
         console.account(&viewer),
-        console.call(&viewer, Call::of(&ANALYTICS_READ).path("id", view.site_id)),
-        console.call(&viewer, Call::of(&ANALYTICS_REALTIME).query("siteId", view.site_id)),
+        console.call(&viewer, Call::of(&ANALYTICS_READ).path("id", site_id)),
+        console.call(&viewer, Call::of(&ANALYTICS_REALTIME).query("siteId", site_id)),
         console.call(&viewer, Call::of(&DEPLOYS_LIST).query("limit", "100")),
-        join_all(figures),
-        join_all(panels),
+        console.call(&viewer, overview),
+        OptionFuture::from(all),
     );
-    let at = METRICS.iter().position(|one| one.id == metric.id).unwrap_or_default();
-    let chosen = figures[at].as_ref().ok();
-    let zone = chosen.and_then(|answer| answer["timezone"].as_str()?.parse().ok()).unwrap_or(Tz::UTC);
-    let before = chosen.and_then(|answer| period_before(answer, zone));
-    let previous = before.map(|period_before| {
-        console.call(&viewer, view.query(metric.id, &period_before).query("groupBy", period.interval()))
-    });
-    let previous = OptionFuture::from(previous).await.and_then(Result::ok);
+    let shown = overview.as_ref().ok();
+    let zone = shown.and_then(|overview| overview["timezone"].as_str()?.parse().ok()).unwrap_or(Tz::UTC);
     let wall = Wall { now: console.clock.now(), zone };
-    let site_id = site.as_ref().ok().and_then(|site| site["subdomainId"].as_str());
-    let deploys = deploys.ok().map(|deploys| deploys_of(deploys, site_id));
-    let chart = chosen.map(|answer| {
-        let (previous, deploys) = (previous.as_ref(), deploys.as_ref());
-        let input = ChartInput {
-            metric,
-            answer,
-            previous,
-            deploys,
-            interval: period.interval(),
-            query: &query,
-            wall,
-        };
-        input.view()
+    let subdomain_id = site.as_ref().ok().and_then(|site| site["subdomainId"].as_str());
+    let deploys = deploys.ok().map(|deploys| deploys_of(deploys, subdomain_id));
+    let chart = shown.map(|overview| {
+        let (deploys, interval) = (deploys.as_ref(), period.interval());
+        ChartInput { metric, overview, deploys, interval, query: &query, wall }.view()
     });
-    let days = chosen.and_then(|answer| days_in_words(answer, wall));
-    let figure_views: Vec<_> =
-        METRICS.iter().zip(&figures).map(|(one, answer)| Figure::new(one, answer)).collect();
-    let panel_views: Vec<_> =
-        PANELS.iter().zip(&panels).map(|(kind, answer)| kind.panel(&query, answer)).collect();
-    let is_empty =
-        figures.iter().all(|answer| answer.as_ref().is_ok_and(has_no_events)) && view.filters.is_empty();
+    let panels = PANELS.iter().map(|kind| {
+        let all = all.as_ref().filter(|_| kind.is_asked_for_all(&query));
+        kind.panel(&query, shown, all)
+    });
     Page::new(Section::Analytics, "analytics.html")
         .main("site", &site)
         .panel("active", &active)
-        .panel("chosen", &figures[at])
-        .with("figures", figure_views)
-        .with("panels", panel_views)
+        .panel("overview", &overview)
+        .with("figures", METRICS.iter().map(|one| Figure::new(one, shown)).collect::<Vec<_>>())
+        .with("panels", panels.collect::<Vec<_>>())
         .with("chart", chart)
         .with("metric", metric.id)
         .with("metric_label", metric.label)
-        .with("words", chosen.filter(|_| is_compared).and_then(|answer| change_in_words(metric, answer)))
+        .with("words", shown.and_then(|overview| change_in_words(metric, overview)))
+        .with("mover", shown.and_then(mover_in_words))
         .with("period", &period)
         .with("periods", CHOICES)
         .with("is_compared", is_compared)
-        .with("filters", &view.filters)
+        .with("filters", &filters)
         .with("dimensions", filters::DIMENSIONS)
-        .with("days", days)
+        .with("days", shown.and_then(|overview| days_in_words(overview, wall)))
         .with("site_zone", zone.name())
-        .with("dropped", site.as_ref().ok().map(dropped_in_words))
-        .with("is_empty", is_empty)
+        .with("dropped", shown.map(dropped))
+        .with("is_empty", filters.is_empty() && shown.is_some_and(has_no_events))
         .respond(&console, &viewer, &account)
 }
 
@@ -150,17 +129,6 @@ pub(crate) async fn add_filter(
     redirect(&console, &format!("/console/analytics/{id}{link}"), None)
 }
 
-/// Returns the period with which an answer was compared.
-fn period_before(answer: &Value, zone: Tz) -> Option<Period> {
-    let comparison = &answer["comparison"];
-    let day = |name: &str, earlier: i64| {
-        let at = parse(comparison[name].as_str()?)? - chrono::TimeDelta::seconds(earlier);
-        Some(at.with_timezone(&zone).date_naive().to_string())
-    };
-    // The end is that of the last day.
-    Some(Period::custom(day("from", 0)?, day("to", 1)?))
-}
-
 /// Returns the deploys of a site, or all if it is not bound to one.
 fn deploys_of(mut deploys: Value, subdomain_id: Option<&str>) -> Value {
     if let (Some(list), Some(id)) = (deploys["deploys"].as_array_mut(), subdomain_id) {
@@ -169,15 +137,8 @@ fn deploys_of(mut deploys: Value, subdomain_id: Option<&str>) -> Value {
     deploys
 }
 
-/// Returns why events of a site were not counted, with their numbers.
-fn dropped_in_words(site: &Value) -> Vec<(String, u64)> {
-    let reasons = site["dropped"].as_object().into_iter().flatten();
-    let counted = reasons.filter_map(|(reason, count)| Some((reason.replace('_', " "), count.as_u64()?)));
-    counted.filter(|(_, count)| *count > 0).collect()
-}
-
 /// Returns the days of an answer: `23 Oct – 22 Nov`.
-fn days_in_words(answer: &Value, wall: Wall) -> Option<String> {
+pub(super) fn days_in_words(answer: &Value, wall: Wall) -> Option<String> {
     let day = |name: &str, earlier: i64| {
         let at = parse(answer[name].as_str()?)? - chrono::TimeDelta::seconds(earlier);
         Some(wall.day(at.with_timezone(&wall.zone).date_naive()))
@@ -186,7 +147,9 @@ fn days_in_words(answer: &Value, wall: Wall) -> Option<String> {
     Some(if from == to { from } else { format!("{from} – {to}") })
 }
 
-fn has_no_events(answer: &Value) -> bool {
-    answer["total"].as_f64().unwrap_or_default() == 0.0
-        && answer["comparison"]["total"].as_f64().unwrap_or_default() == 0.0
+fn has_no_events(overview: &Value) -> bool {
+    let figures = overview["figures"].as_array().into_iter().flatten();
+    figures
+        .flat_map(|figure| [&figure["total"], &figure["previous"]])
+        .all(|value| value.as_f64().unwrap_or_default() == 0.0)
 }

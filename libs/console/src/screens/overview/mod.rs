@@ -2,6 +2,5 @@
 
 mod needs;
 mod show;
-mod usage;
 
 pub(crate) use show::show;

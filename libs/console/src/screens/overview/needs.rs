@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::Value;
 
-use super::usage::UsageRow;
+use crate::screens::usage::UsageRow;
 
 /// The part of a limit from which on it is reported, in percent.
 const NEARLY_USED: f64 = 80.0;
@@ -56,8 +56,8 @@ pub(super) fn needs(status: &Value, webhooks: &Value, usage: &[UsageRow]) -> Vec
 mod tests {
     use serde_json::json;
 
-    use super::super::usage::usage;
     use super::*;
+    use crate::screens::usage::usage;
 
     #[test]
     fn an_account_in_good_order_needs_nothing() {

@@ -8,7 +8,6 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::needs::needs;
-use super::usage::usage;
 use crate::api_client::operations::{
     ANALYTICS_LIST, ANALYTICS_QUERY, FORMS_LIST, STATUS_READ, SUBMISSIONS_LIST, WEBHOOKS_LIST,
 };
@@ -16,6 +15,7 @@ use crate::api_client::{Answer, Call, Refusal};
 use crate::charts::sparkline;
 use crate::page::{Page, Section};
 use crate::screens::submissions::SubmissionView;
+use crate::screens::usage::usage;
 use crate::state::Console;
 use crate::viewer::Viewer;
 

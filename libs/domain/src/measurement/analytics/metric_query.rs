@@ -33,6 +33,8 @@ pub struct RawMetricQuery<'a> {
     pub limit: Option<i64>,
     /// `compare`.
     pub compare: bool,
+    /// Whether the series is compared, too.
+    pub compare_series: bool,
 }
 
 /// A validated metric query.
@@ -47,6 +49,8 @@ pub struct MetricQuery {
     pub compared: Option<Range>,
     /// Buckets of the series in order of time, without gaps; empty if no series is requested.
     pub buckets: Vec<Bucket>,
+    /// Buckets of the previous interval; empty unless the series is compared.
+    pub compared_buckets: Vec<Bucket>,
     /// Dimension of the breakdown.
     pub breakdown: Option<Dimension>,
     pub filters: Vec<Filter>,
@@ -71,13 +75,20 @@ pub fn parse_metric_query(
     let filters = read_filters("filters", query.filter.iter().copied(), query.filters, &mut errors);
     let limit = read_limit(query.limit, &mut errors);
     let buckets = days.and_then(|days| read_buckets(days, grouping, zone, &mut errors)).unwrap_or_default();
+    let compared_buckets = match (days, grouping) {
+        // They are as many as those of the period, which were checked, but for an hour where the clock changes.
+        (Some(days), Some(grouping)) if query.compare && query.compare_series && errors.is_empty() => {
+            grouping.buckets(days.before(today), zone)
+        }
+        _ => Vec::new(),
+    };
     let (Some(days), Some(limit), true) = (days, limit, errors.is_empty()) else {
         return Err(errors);
     };
     let range = days.range(zone);
     let (counted, before) = counted(metric, days, today, now, zone);
     let compared = query.compare.then_some(before);
-    Ok(MetricQuery { metric, range, counted, compared, buckets, breakdown, filters, limit })
+    Ok(MetricQuery { metric, range, counted, compared, buckets, compared_buckets, breakdown, filters, limit })
 }
 
 /// Returns the interval of the counted events, and the interval of the comparison.

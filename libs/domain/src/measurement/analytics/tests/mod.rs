@@ -2,6 +2,7 @@
 
 mod answers;
 mod days;
+mod overview;
 mod queries;
 mod retention;
 

@@ -1,4 +1,4 @@
-//! Usage of the plan's limits.
+//! Usage of the plan's limits, as the overview and the account's page show it.
 
 use serde::Serialize;
 use serde_json::Value;

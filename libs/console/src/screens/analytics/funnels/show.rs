@@ -1,0 +1,150 @@
+//! Asks for a funnel, and shows it.
+
+use axum::extract::State;
+use axum::response::Response;
+use futures::join;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::steps::StepRows;
+use crate::api_client::operations::{ANALYTICS_FUNNEL, ANALYTICS_QUERY, ANALYTICS_READ};
+use crate::api_client::{Answer, Call};
+use crate::formatting::numbers;
+use crate::page::{Page, Section};
+use crate::screens::PathParameters;
+use crate::screens::analytics::period::{CHOICES, Period};
+use crate::screens::analytics::site_page::root;
+use crate::state::Console;
+use crate::url_query::UrlQuery;
+use crate::viewer::Viewer;
+
+/// Pages that are suggested.
+const SUGGESTIONS: &str = "20";
+
+/// A step with its result.
+#[derive(Debug, Serialize)]
+struct StepView {
+    label: String,
+    count: f64,
+    /// In percent of the first step; the width of the bar.
+    rate: f64,
+    lost: f64,
+    /// In percent of the step before.
+    lost_rate: f64,
+}
+
+/// Shows a funnel. Without steps it is one of the pages with the most visitors.
+pub(in crate::screens::analytics) async fn show(
+    State(console): State<Console>,
+    viewer: Viewer,
+    path: PathParameters,
+    query: UrlQuery,
+) -> Response {
+    let (site_id, period) = (path.get("id"), Period::of(&query));
+    let pages = Call::of(&ANALYTICS_QUERY)
+        .query("siteId", site_id)
+        .query("metric", "unique_visitors")
+        .query("breakdownBy", "url")
+        .query("limit", SUGGESTIONS);
+    // Pages are suggested even if the chosen days are invalid.
+    let pages = pages.query("period", if period.name == "custom" { "30d" } else { &period.name });
+    let (account, site, pages) = join!(
+        console.account(&viewer),
+        console.call(&viewer, Call::of(&ANALYTICS_READ).path("id", site_id)),
+        console.call(&viewer, pages),
+    );
+    let pages = paths(&pages);
+    let asked = StepRows::of(&query);
+    let is_suggested = asked.is_none();
+    let steps = asked.unwrap_or_else(|| StepRows::suggested(&pages));
+    let answer = if steps.is_funnel() || !is_suggested {
+        let body = period.add_to_body(json!({ "siteId": site_id, "steps": steps.to_json() }));
+        Some(console.call(&viewer, Call::of(&ANALYTICS_FUNNEL).query_body(body)).await)
+    } else {
+        None
+    };
+    let answer = answer.map(|answer| answer.map_err(|refusal| steps.with_input_names(refusal)));
+    let refusal = answer.as_ref().and_then(|answer| answer.as_ref().err());
+    let views = answer.as_ref().and_then(|answer| answer.as_ref().ok()).map(|answer| views(answer, &steps));
+    let is_invalid = refusal.is_some_and(|refusal| !refusal.field_errors.is_empty());
+    let mut page = Page::new(Section::Analytics, "analytics/funnels.html")
+        .main("site", &site)
+        .with("root", root(site_id))
+        .with("period", &period)
+        .with("periods", CHOICES)
+        .with("rows", &steps.0)
+        .with("pages", &pages)
+        .with("is_suggested", is_suggested)
+        .with("words", views.as_ref().and_then(|views| in_words(views)))
+        .with("steps", views)
+        .with("problem", refusal.filter(|_| is_invalid));
+    if let Some(answer) = answer.as_ref().filter(|_| !is_invalid) {
+        page = page.panel("funnel", answer);
+    }
+    if let Some(refusal) = refusal.filter(|_| site.is_ok()) {
+        page = page.status(refusal.status());
+    }
+    page.respond(&console, &viewer, &account)
+}
+
+/// Returns the paths of a breakdown.
+fn paths(answer: &Answer) -> Vec<String> {
+    let rows = answer.as_ref().ok().and_then(|answer| answer["breakdown"].as_array());
+    let keys = rows.into_iter().flatten().filter_map(|row| row["key"].as_str());
+    keys.filter(|key| *key != "(none)").map(str::to_owned).collect()
+}
+
+fn views(answer: &Value, rows: &StepRows) -> Vec<StepView> {
+    let steps = answer["steps"].as_array().into_iter().flatten();
+    let mut before = None;
+    let view = |(step, label): (&Value, String)| {
+        let count = step["count"].as_f64().unwrap_or_default();
+        let lost = before.replace(count).map_or(0.0, |before: f64| before - count);
+        StepView {
+            label,
+            count,
+            rate: step["rate"].as_f64().unwrap_or_default(),
+            lost,
+            lost_rate: step["dropOff"].as_f64().unwrap_or_default(),
+        }
+    };
+    steps.zip(rows.labels()).map(view).collect()
+}
+
+/// Returns the result as a sentence, with the step that lost the most.
+fn in_words(steps: &[StepView]) -> Option<String> {
+    let (first, last) = (steps.first()?, steps.last()?);
+    if first.count == 0.0 {
+        return None;
+    }
+    let mut words = format!(
+        "{} of {} visits went all the way: {}.",
+        numbers::count(last.count),
+        numbers::count(first.count),
+        numbers::percent(last.rate)
+    );
+    let (at, worst) = steps.iter().enumerate().max_by(|a, b| a.1.lost.total_cmp(&b.1.lost))?;
+    if worst.lost > 0.0 {
+        words.push_str(&format!(" Most left before step {}: {}.", at + 1, numbers::count(worst.lost)));
+    }
+    Some(words)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_funnel_reads_as_a_sentence() {
+        let rows = StepRows::suggested(&["/".to_owned(), "/a".to_owned(), "/b".to_owned()]);
+        let answer = json!({ "steps": [
+            { "count": 200, "rate": 100.0, "dropOff": 0.0 }, { "count": 80, "rate": 40.0, "dropOff": 60.0 },
+            { "count": 60, "rate": 30.0, "dropOff": 25.0 }] });
+        let steps = views(&answer, &rows);
+        assert_eq!(steps.iter().map(|step| step.lost).collect::<Vec<_>>(), [0.0, 120.0, 20.0]);
+        let words = "60 of 200 visits went all the way: 30 %. Most left before step 2: 120.";
+        assert_eq!(in_words(&steps).unwrap(), words);
+        let none = json!({ "steps": [{ "count": 0, "rate": 0.0, "dropOff": 0.0 }] });
+        assert_eq!(in_words(&views(&none, &rows)), None);
+    }
+}

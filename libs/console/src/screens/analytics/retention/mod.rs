@@ -1,0 +1,6 @@
+//! Retention: how many visitors returned in later periods.
+
+mod matrix;
+mod show;
+
+pub(super) use show::show;

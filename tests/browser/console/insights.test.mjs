@@ -1,0 +1,101 @@
+// Visits, funnels, retention and the account in Chromium: with and without scripts, full, empty and refused.
+import assert from "node:assert/strict";
+import { after, before, test } from "node:test";
+import { call } from "../browser_user.mjs";
+import { start, until } from "../system.mjs";
+import { HOSTILE, VIEWPORTS, checkScreens, makeKey, signedIn } from "./person.mjs";
+
+let system;
+before(async () => {
+  system = await start("signin.local=true", "upgrade.mode=instant");
+});
+after(() => system?.stop());
+
+/** A site with the visits of one visitor: these paths in order. */
+async function siteWith(key, paths) {
+  const { site } = (await call(system.base, "POST", "/api/analytics/sites", { key, body: { name: "engine.example" } })).body;
+  const headers = { "content-type": "application/json", "user-agent": "Mozilla/5.0 (X11; Linux x86_64) Firefox/140.0" };
+  for (const path of paths) {
+    const body = JSON.stringify({ siteToken: site.siteToken, name: "page_view", url: `https://engine.example${path}` });
+    await fetch(`${system.base}/api/collect`, { method: "POST", headers, body });
+  }
+  const query = `/api/analytics/query?siteId=${site.id}&metric=page_views`;
+  await until("the events to be counted", async () => (await call(system.base, "GET", query, { key })).body.total === paths.length);
+  return `/console/analytics/${site.id}`;
+}
+
+for (const javaScriptEnabled of [true, false]) {
+  const how = javaScriptEnabled ? "with" : "without";
+  test(`a person reads visits, asks for a funnel and sees who returned ${how} scripts`, async () => {
+    const ada = await signedIn(system, `visits-${how}@example.com`, { javaScriptEnabled });
+    const root = await siteWith(await makeKey(ada), ["/", "/pricing", "/done"]);
+    await ada.open(root);
+    await ada.page.getByRole("navigation", { name: "Views" }).getByRole("link", { name: "Visits" }).click();
+    await ada.seesHeading("Visits");
+    await ada.page.getByText("/ → /done").click();
+    await ada.page.getByRole("listitem").filter({ hasText: /^\/pricing/ }).waitFor();
+    await ada.page.locator("[name=minPages]").selectOption("5");
+    await ada.click("button", "Show");
+    await ada.seesText("No visit in these days");
+    await ada.click("link", "Funnels");
+    await ada.seesText("Your most visited pages");
+    await ada.page.getByLabel("Step 1", { exact: true }).fill("/");
+    await ada.page.getByLabel("Step 2", { exact: true }).fill("/nowhere");
+    await ada.page.getByLabel("Step 3", { exact: true }).fill("");
+    await ada.click("button", "Show the funnel");
+    await ada.seesText("0 of 1 visits went all the way: 0 %.");
+    assert.ok(ada.page.url().includes("nowhere"), "the address is that of the funnel");
+    await ada.click("link", "Retention");
+    await ada.page.getByRole("link", { name: "Days", exact: true }).click();
+    await ada.page.getByRole("cell", { name: "100 % so far" }).first().waitFor();
+    assert.deepEqual(ada.complaints, []);
+  });
+
+  test(`a person changes the settings, ends a session and reads what was changed ${how} scripts`, async () => {
+    const email = `account-${how}@example.com`;
+    const ada = await signedIn(system, email, { javaScriptEnabled });
+    const phone = await signedIn(system, email, { javaScriptEnabled });
+    await ada.open("/console/account");
+    await ada.page.getByLabel("Name", { exact: true }).fill(HOSTILE);
+    await ada.page.getByLabel("Time zone").fill("Nowhere");
+    await ada.click("button", "Save");
+    await ada.page.getByRole("alert").waitFor();
+    assert.equal(await ada.page.getByLabel("Name", { exact: true }).inputValue(), HOSTILE);
+    await ada.page.getByLabel("Time zone").fill("Europe/Berlin");
+    await ada.click("button", "Save");
+    await ada.seesText("Saved.");
+    assert.notEqual(await ada.page.title(), "owned");
+    await ada.click("button", "End all others");
+    await ada.seesText("All other sessions are ended.");
+    await until("the other session to end", async () => {
+      await phone.open("/console/account");
+      return phone.page.url().includes("/login");
+    });
+    await ada.click("link", "Activity");
+    await ada.seesText("Update the account's settings");
+    await ada.page.locator("[name=actorType]").selectOption("operator");
+    await ada.click("button", "Show");
+    await ada.seesText("No such change");
+    assert.deepEqual(ada.complaints.filter((text) => !text.includes("400")), []);
+  });
+}
+
+test("the screens of a site and of the account are accessible and fit, full, empty and refused", async () => {
+  for (const options of VIEWPORTS) {
+    const width = options.viewport.width;
+    const ada = await signedIn(system, `insights-${width}@example.com`, { bypassCSP: true, ...options });
+    const account = { account: "/console/account", activity: "/console/account/activity" };
+    await checkScreens(ada, "empty", width, account);
+    const key = await makeKey(ada);
+    const views = (root) => Object.fromEntries(["visits", "funnels", "retention"].map((view) => [view, `${root}/${view}`]));
+    await checkScreens(ada, "empty", width, views(await siteWith(key, [])));
+    const root = await siteWith(key, ["/", `/${"long-".repeat(30)}`, "/done"]);
+    await checkScreens(ada, "full", width, { ...account, figures: root, ...views(root), plan: "/console/account?plan=scale" });
+    await checkScreens(ada, "refused", width, {
+      visits: `${root}/visits?period=custom&from=2026-01-01&to=2026-03-01`,
+      funnels: `${root}/funnels?steps[0].value=/`,
+      retention: `${root}/retention?firstEvent=engagement`,
+      activity: "/console/account/activity?actorType=nobody",
+    });
+  }
+});
