@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use axum::extract::State;
 use chrono::{DateTime, Utc};
 use domain::analytics::{
-    self, Grouping, Metric, MetricValue, OVERVIEW_METRICS, OVERVIEW_PANELS, Range, RawMetricQuery,
+    self, Dimension, Grouping, Metric, MetricValue, OVERVIEW_METRICS, OVERVIEW_PANELS, Range, RawMetricQuery,
     RawOverviewQuery, change_percent, parse_overview_query,
 };
 use schemars::JsonSchema;
 use serde::Serialize;
-use warehouse::{ComparedSums, SiteAnalytics};
+use warehouse::{BreakdownSums, ComparedSums, SiteAnalytics};
 use web::{Problem, Query, Reply};
 
 use super::metrics::{BreakdownRow, SeriesPoint, breakdown_rows, meanings, series_points};
@@ -162,13 +162,14 @@ async fn run(
 ) -> Result<AnalyticsOverviewResponse, warehouse::Error> {
     let totals = site.totals(&query.figures).await?;
     let (current, previous) = site.series(&query.series).await?;
-    let mut panels = site.breakdowns(&query.panels).await?.into_iter().zip(&query.panels);
-    let series = &query.series;
-    let mut panel = || {
-        let (rows, question) = panels.next()?;
-        let dimension = question.breakdown?.as_str().to_owned();
-        Some(OverviewPanel { dimension, rows: breakdown_rows(question.metric, rows) })
+    let breakdowns = site.breakdowns(&query.panels).await?;
+    let panel = |(question, rows): (&analytics::MetricQuery, Vec<BreakdownSums>)| OverviewPanel {
+        dimension: question.breakdown.map(Dimension::as_str).unwrap_or_default().to_owned(),
+        rows: breakdown_rows(question.metric, rows),
     };
+    let panels: Vec<_> = query.panels.iter().zip(breakdowns).map(panel).collect();
+    let [sources, pages, places, devices] = <[OverviewPanel; 4]>::try_from(panels).unwrap_or_default();
+    let series = &query.series;
     let period = |range: Range| ComparedPeriod { from: range.start, to: range.end };
     Ok(AnalyticsOverviewResponse {
         from: series.range.start,
@@ -189,12 +190,7 @@ async fn run(
                 .compared
                 .map(|_| series_points(series.metric, &series.compared_buckets, previous)),
         },
-        panels: OverviewPanels {
-            sources: panel().unwrap_or_default(),
-            pages: panel().unwrap_or_default(),
-            places: panel().unwrap_or_default(),
-            devices: panel().unwrap_or_default(),
-        },
+        panels: OverviewPanels { sources, pages, places, devices },
         dropped,
     })
 }

