@@ -42,10 +42,19 @@ fn row(change: &Value, summaries: &HashMap<&str, &str>) -> ActivityRow {
             _ => "Operator",
         },
         actor_name: change["actor"]["name"].clone(),
-        resource_kind: text("type").map(|kind| kind.trim_end_matches('s').to_owned()),
+        resource_kind: text("type").map(|kind| singular(&kind)),
         resource_id: resource["id"].clone(),
         resource_name: text("name"),
         request_id: change["requestId"].clone(),
+    }
+}
+
+/// Returns the noun of one resource of a type.
+fn singular(kind: &str) -> String {
+    match kind {
+        "analytics" => "analytics site".to_owned(),
+        "entries" => "entry".to_owned(),
+        other => other.trim_end_matches('s').to_owned(),
     }
 }
 
