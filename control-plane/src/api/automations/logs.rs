@@ -2,7 +2,7 @@
 
 use axum::extract::State;
 use domain::scopes::Resource;
-use domain::{PAGE_BYTES_MAX, json_bytes};
+use domain::{FieldError, PAGE_BYTES_MAX, json_bytes};
 use store::automations::{RunFilter, list_runs};
 use uuid::Uuid;
 use web::{PageInfo, Path, Problem, Query, Reply};
@@ -16,6 +16,9 @@ use crate::call::{Call, scope};
 web::list_query!(pub(super) AutomationLogsQuery {
     /// Only runs with this status.
     status: Option<AutomationRunStatus>,
+    /// With the status `waiting`, or without one: only runs that wait for the next attempt of a step that failed; or, if
+    /// false, only those that wait for a time or their link.
+    is_retrying: Option<bool>,
 });
 
 web::list_response!(pub(super) AutomationLogListResponse { logs: AutomationRunView });
@@ -27,11 +30,18 @@ pub(super) async fn logs(
     Query(query): Query<AutomationLogsQuery>,
 ) -> Result<Reply<AutomationLogListResponse>, Problem> {
     let (limit, after) = query.pagination().read()?;
+    if query.is_retrying.is_some()
+        && query.status.is_some_and(|status| status != AutomationRunStatus::Waiting)
+    {
+        let message = "isRetrying selects among waiting runs; leave it out, or use status=waiting";
+        return Err(Problem::validation(vec![FieldError::new("isRetrying", "conflict", message)]));
+    }
     let mut conn = store::acquire(&app.db).await?;
     call.check_id(&mut conn, Resource::Automations, id).await?;
     let automation = find(&call, &mut conn, id).await?;
     let masking = masking(&app, &automation);
-    let filter = RunFilter { status: query.status.map(Into::into), after, limit };
+    let filter =
+        RunFilter { status: query.status.map(Into::into), is_retrying: query.is_retrying, after, limit };
     let mut found = list_runs(&mut conn, call.account_id, id, &filter).await?;
     check_runs_visible(&call, &mut conn, &found.rows).await?;
 

@@ -1,5 +1,6 @@
 //! Runs in responses: values of variables are masked.
 
+use automation::definition::StepType;
 use automation::masking::Masking;
 use chrono::{DateTime, Utc};
 use schemars::JsonSchema;
@@ -47,6 +48,10 @@ pub(super) struct AutomationRunView {
     status: AutomationRunStatus,
     /// What started it: `type` (`form_submission`, `http`, `schedule` or `test`), and what expressions read as `trigger`.
     trigger: Map<String, Value>,
+    /// Whether it waits for the next attempt of a step that failed, and not for a time or its link.
+    is_retrying: bool,
+    /// Until when it waits; null unless its status is `waiting`.
+    waits_until: Option<DateTime<Utc>>,
     /// Whether it is a test run, which is not counted.
     is_test: bool,
     /// Why it failed; null if it did not.
@@ -88,6 +93,8 @@ pub(super) struct AutomationRunStepView {
     output: Value,
     /// Why it failed; null if it did not.
     error: Option<String>,
+    /// When it began.
+    started_at: DateTime<Utc>,
     /// Duration in milliseconds.
     ms: i64,
     /// Number of attempts.
@@ -135,11 +142,14 @@ pub(super) fn run_view(run: Run, steps: StepsOfRun, masking: Option<&Masking>) -
         Value::Object(members) => trigger.extend(members.into_iter().filter(|(name, _)| name != "type")),
         other => drop(trigger.insert("value".to_owned(), other)),
     }
+    let is_waiting = run.status == RunStatus::Waiting;
     let masked = |text: Option<String>| text.map(|text| masking.text(&text).into_owned());
     AutomationRunView {
         run_id: run.id,
         status: run.status.into(),
         trigger,
+        is_retrying: is_waiting && steps.steps.iter().any(AutomationRunStepView::is_retrying),
+        waits_until: run.due_at.filter(|_| is_waiting),
         is_test: run.is_test,
         error: masked(run.error),
         error_path: run.error_path.filter(|path| !path.is_empty()),
@@ -177,8 +187,16 @@ fn step_view(step: LoggedStep) -> AutomationRunStepView {
         input: step.input,
         output: step.output,
         error: step.error,
+        started_at: step.started_at,
         ms: (step.finished_at - step.started_at).num_milliseconds().max(0),
         attempts: step.attempts,
+    }
+}
+
+impl AutomationRunStepView {
+    /// Whether its next attempt is due later. A step of the type `wait` waits for what it was told to.
+    fn is_retrying(&self) -> bool {
+        self.status == "waiting" && self.kind != StepType::Wait.as_str()
     }
 }
 

@@ -1,8 +1,10 @@
 //! Logs, single runs, and their cancellation.
 
+use chrono::TimeDelta;
 use http::Method;
 use serde_json::{Value, json};
-use store::automations::RunResult;
+use service::Clock;
+use store::automations::{RunResult, StepRow};
 
 use super::fixture::{Owner, http, step, with};
 
@@ -40,7 +42,12 @@ async fn a_log_has_each_step_and_no_value_of_a_variable() {
         "path": "each[3].notify", "id": "notify", "type": "fetch", "status": "success",
         "input": {"of": "each[3].notify"}, "output": {"status": 500}, "error": null, "ms": 7, "attempts": 1,
     });
-    assert_eq!(steps[0], expected);
+    let mut first = steps[0].clone();
+    assert!(
+        first.as_object_mut().unwrap().shift_remove("startedAt").is_some_and(|at| at.is_string()),
+        "{first}"
+    );
+    assert_eq!(first, expected);
     let mut single = owner.get(&format!("{path}/runs/{run_id}")).await;
     single.as_object_mut().unwrap().remove("_meta");
     assert_eq!(single, *log);
@@ -196,4 +203,38 @@ async fn each_status_has_its_filter() {
         assert_eq!(shown, expected, "{status}");
         assert!(runs.iter().all(|run| run["status"] == status), "{status}");
     }
+}
+
+#[tokio::test]
+async fn a_run_that_waits_for_its_next_attempt_is_told_from_one_that_waits_for_a_time() {
+    let owner = Owner::new(&[]).await;
+    let (path, created) = owner.automation(http()).await;
+    let url = created["triggerUrl"].as_str().unwrap();
+    let mut ids = Vec::new();
+    for (step_id, kind) in [("call", "fetch"), ("pause", "wait")] {
+        ids.push(owner.trigger(url, &json!({})).await.run_id().to_string());
+        let run = owner.claim_one().await;
+        let waiting = StepRow { status: "waiting", ..step(step_id, kind, json!({})) };
+        owner.store_steps(run.claim, vec![waiting]).await;
+        let until = Clock::system().now() + TimeDelta::hours(1);
+        owner.end(run.claim, RunResult::Waiting { until, resume: None }).await;
+    }
+    let listed = async |query: &str| {
+        let logs = owner.get(&format!("{path}/logs?{query}")).await["logs"].clone();
+        logs.as_array()
+            .unwrap()
+            .iter()
+            .map(|log| log["runId"].as_str().unwrap().to_owned())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(listed("status=waiting").await, [ids[1].clone(), ids[0].clone()]);
+    assert_eq!(listed("status=waiting&isRetrying=true").await, [ids[0].clone()]);
+    assert_eq!(listed("isRetrying=false").await, [ids[1].clone()]);
+    let read = async |id: &str| owner.get(&format!("{path}/runs/{id}")).await;
+    let (retrying, waiting) = (read(&ids[0]).await, read(&ids[1]).await);
+    assert_eq!((&retrying["isRetrying"], &waiting["isRetrying"]), (&json!(true), &json!(false)));
+    assert!(retrying["waitsUntil"].is_string() && waiting["waitsUntil"].is_string(), "{waiting}");
+    let refused =
+        owner.refused(Method::GET, &format!("{path}/logs?status=error&isRetrying=true"), Value::Null).await;
+    assert_eq!(refused.2, [("isRetrying".to_owned(), "conflict".to_owned())]);
 }

@@ -112,6 +112,8 @@ pub struct LoggedStep {
 #[derive(Debug, Clone, Default)]
 pub struct RunFilter {
     pub status: Option<RunStatus>,
+    /// Only waiting runs: those that wait for the next attempt of a step, or, if false, the others.
+    pub is_retrying: Option<bool>,
     /// Only runs older than this one.
     pub after: Option<Cursor>,
     pub limit: i64,
@@ -180,6 +182,18 @@ pub async fn list_runs(
     filter: &RunFilter,
 ) -> Result<ListPage<Run>, Error> {
     // A statement for each index: among a million runs of one status, those of another one are found by theirs.
+    if let Some(is_retrying) = filter.is_retrying {
+        return page!(
+            conn,
+            account_id,
+            automation_id,
+            filter,
+            "status = 'waiting' and status not in ('queued', 'running')
+                 and $5 = exists (select from automation_steps s
+                                  where s.run_id = automation_runs.id and s.status = 'waiting' and s.type <> 'wait')",
+            is_retrying
+        );
+    }
     match filter.status {
         None => page!(conn, account_id, automation_id, filter, "true"),
         // No index has their status. They are the runs of the account that are due, few beside those that have ended.
