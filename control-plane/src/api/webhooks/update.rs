@@ -16,7 +16,7 @@ use store::webhooks::{Webhook, WebhookChange};
 use uuid::Uuid;
 use web::{Json, Path, Problem, Reply};
 
-use super::authorization::{check_address, check_existing, check_mapping, check_not_own};
+use super::authorization::{check_address, check_existing, check_forms, check_mapping, check_not_own};
 use super::insert::URL;
 use super::views::{WebhookUpdateResponse, find, seal, view};
 use crate::App;
@@ -48,6 +48,10 @@ pub(super) struct UpdateWebhookRequest {
     #[serde(default, deserialize_with = "web::present")]
     #[schemars(with = "Option<String>", regex(pattern = telegram::CHAT_ID_PATTERN))]
     telegram_chat_id: Option<Option<String>>,
+    /// Exactly the forms to deliver events of; null for every form of the account, also later ones.
+    #[serde(default, deserialize_with = "web::present")]
+    #[schemars(with = "Option<Vec<Uuid>>")]
+    form_ids: Option<Option<Vec<Uuid>>>,
 }
 
 pub(super) async fn update(
@@ -71,12 +75,16 @@ pub(super) async fn update(
     check_not_own(&app, &mut tx, URL, request.url.as_deref()).await?;
     let detected = request.detect_template(&app, &current)?;
     request.check_chat(&current)?;
+    if let Some(form_ids) = &request.form_ids {
+        check_forms(&call, &mut tx, form_ids.as_deref().filter(|ids| !ids.is_empty())).await?;
+        store::webhooks::update_forms(&mut tx, call.account_id, id, form_ids.as_deref()).await?;
+    }
     // Also when enabling: an event that arrived while the webhook was being disabled may have left a pending
     // delivery.
     if request.is_active.is_some_and(|active| !active || !current.is_active) {
         store::deliveries::cancel_pending(&mut tx, call.account_id, id, call.now).await?;
     }
-    let is_mapped = request.field_mapping.is_some();
+    let is_mapped = request.field_mapping.is_some() || request.form_ids.is_some();
     let change = request.change(&app);
     store::webhooks::update_webhook(&mut tx, call.account_id, id, &change, call.now).await?;
     if is_mapped {

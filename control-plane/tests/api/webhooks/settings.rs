@@ -332,3 +332,38 @@ async fn a_mapping_onto_the_name_of_another_field_is_rejected_with_both_names() 
     let (status, created) = owner.call(Method::POST, "/api/forms", new).await;
     assert_eq!(status, StatusCode::CREATED, "{created}");
 }
+
+#[tokio::test]
+async fn a_webhook_is_limited_to_other_forms_and_widened_to_all() {
+    let owner = Owner::new(&[]).await;
+    let (one, other) = (owner.form(&[]).await, owner.form(&[]).await);
+    let (path, _) = owner.webhook(hook()).await;
+    let reach = async |form_ids: Value| {
+        let (status, edited) = owner.call(Method::PATCH, &path, json!({"formIds": form_ids})).await;
+        assert_eq!(status, StatusCode::OK, "{edited}");
+        let read = owner.get(&path).await;
+        assert_eq!((&edited["allForms"], &edited["formIds"]), (&read["allForms"], &read["formIds"]));
+        (read["allForms"].clone(), read["formIds"].clone())
+    };
+    assert_eq!(reach(json!([one])).await, (json!(false), json!([one])));
+    assert_eq!(reach(json!([other])).await, (json!(false), json!([other])));
+    assert_eq!(reach(json!([])).await, (json!(false), json!([])));
+    assert_eq!(reach(Value::Null).await, (json!(true), json!([])));
+    let (_, kept) = owner.call(Method::PATCH, &path, json!({"description": "D"})).await;
+    assert_eq!(kept["allForms"], true, "left out stays");
+
+    let (strangers, _) = owner.api.trial_on(Plan::Scale).await;
+    let body = json!({"name": "F", "fields": [{"name": "a", "label": "A", "type": "text"}]});
+    let (_, foreign) = owner.api.send(Method::POST, "/api/forms", Some(&strangers), &body).await;
+    let (status, problem) = owner.call(Method::PATCH, &path, json!({"formIds": [foreign["formId"]]})).await;
+    assert_eq!(status, StatusCode::NOT_FOUND, "{problem}");
+    let (_, key) =
+        owner.call(Method::POST, "/api/keys", json!({"label": "k", "resourceIds": {"forms": [one]}})).await;
+    let restricted = key["key"].as_str();
+    reach(json!([one])).await;
+    for widened in [Value::Null, json!([one, other])] {
+        let (status, problem) =
+            owner.api.send(Method::PATCH, &path, restricted, &json!({"formIds": widened})).await;
+        assert_eq!(status, StatusCode::FORBIDDEN, "{problem}");
+    }
+}

@@ -51,6 +51,44 @@ pub async fn unlink_webhooks(
     Ok(())
 }
 
+/// Links a webhook to exactly these forms of the account; `None` to all, also later ones.
+pub async fn update_forms(
+    conn: &mut Conn,
+    account_id: Uuid,
+    id: Uuid,
+    form_ids: Option<&[Uuid]>,
+) -> Result<(), Error> {
+    query!(
+        "update webhooks set all_forms = $3 where account_id = $1 and id = $2",
+        account_id,
+        id,
+        form_ids.is_none()
+    )
+    .execute(&mut *conn)
+    .await?;
+    let form_ids = form_ids.unwrap_or_default();
+    query!(
+        "delete from webhook_forms l using webhooks w
+         where w.account_id = $1 and w.id = $2 and l.webhook_id = w.id and l.form_id <> all($3)",
+        account_id,
+        id,
+        form_ids,
+    )
+    .execute(&mut *conn)
+    .await?;
+    query!(
+        "insert into webhook_forms (webhook_id, form_id)
+         select w.id, f.id from webhooks w join forms f on f.account_id = w.account_id
+         where w.account_id = $1 and w.id = $2 and f.id = any($3) on conflict do nothing",
+        account_id,
+        id,
+        form_ids,
+    )
+    .execute(conn)
+    .await?;
+    Ok(())
+}
+
 /// Returns the links of these forms as pairs of form and webhook, oldest webhooks first. Webhooks for all forms have no
 /// links.
 pub async fn list_links(

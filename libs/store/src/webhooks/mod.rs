@@ -11,7 +11,7 @@ mod update;
 pub use deactivation::{Deactivation, find_deactivation};
 pub use health::{clear_failing, deactivate, mark_failing, update_chat_id};
 pub use insert::{NewWebhook, insert_webhook};
-pub use links::{link_webhooks, list_links, unlink_webhooks};
+pub use links::{link_webhooks, list_links, unlink_webhooks, update_forms};
 pub use mapping_conflicts::{MappingConflict, MappingScope, find_mapping_conflict};
 pub use read::{Webhook, find_webhook, list_webhooks};
 pub use update::{
