@@ -34,6 +34,18 @@ messages! {
     PlanChanged = "plan-changed", "The plan is changed.";
     SessionEnded = "session-ended", "The session is ended.";
     OtherSessionsEnded = "sessions-ended", "All other sessions are ended.";
+
+    AutomationMade = "automation-made", "The automation is made and switched on.";
+    AutomationSaved = "automation-saved", "Saved. Runs that have begun go on as they were.";
+    AutomationOn = "automation-on", "Switched on.";
+    AutomationOff = "automation-off", "Switched off. Runs that have begun go on.";
+    AutomationDeleted = "automation-deleted", "The automation and its runs are deleted.";
+    RunStarted = "run-started", "A new run was started.";
+    RunCancelled = "run-cancelled", "The run is cancelled.";
+    WebhookSaved = "webhook-saved", "Saved.";
+    WebhookOn = "webhook-on", "Switched on. Events from now on are delivered.";
+    WebhookOff = "webhook-off", "Switched off. Deliveries that were waiting are canceled.";
+    WebhookDeleted = "webhook-deleted", "The webhook and its deliveries are deleted.";
 }
 
 impl Flash {

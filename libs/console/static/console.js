@@ -6,13 +6,12 @@ document.body.append(say);
 
 // A part of the page becomes that of another address: the reading pane, a tab of a panel, a preview.
 const trusted = globalThis.trustedTypes?.createPolicy("console", { createHTML: (html) => html });
+const parse = (text) => new DOMParser().parseFromString(trusted?.createHTML(text) ?? text, "text/html");
 let last = 0;
 async function show(url, part, push) {
   const turn = ++last, answer = await fetch(url, { headers: { "X-Part": part } });
   if (!answer.ok || answer.redirected) return void (location.href = url);
-  const text = await answer.text();
-  const html = trusted?.createHTML(text) ?? text;
-  const page = new DOMParser().parseFromString(html, "text/html"), fresh = one(part, page);
+  const page = parse(await answer.text()), fresh = one(part, page);
   if (turn !== last) return;
   if (!fresh) return void (location.href = url);
   one(part).replaceWith(document.adoptNode(fresh));
@@ -30,16 +29,25 @@ addEventListener("click", (event) => {
 });
 addEventListener("popstate", ({ state }) => (state?.part ? show(location.href, state.part) : location.reload()));
 
-// Parts that change are fetched again while the page is visible.
-for (const part of all("[data-live][data-src]")) {
+// Parts that change are fetched again while the page is visible: texts, or elements with their open details.
+for (let part of all("[data-live][data-src]")) {
   let tag;
+  const { src, every, part: id } = part.dataset;
   setInterval(async () => {
     if (document.hidden) return;
-    const answer = await fetch(part.dataset.src, { headers: tag ? { "If-None-Match": tag } : {} }).catch(() => null);
+    const headers = { ...(tag && { "If-None-Match": tag }), ...(id && { "X-Part": id }) };
+    const answer = await fetch(src, { headers }).catch(() => null);
     if (answer?.status !== 200) return;
     tag = answer.headers.get("etag");
-    part.textContent = await answer.text();
-  }, (part.dataset.every ?? 10) * 1000);
+    const text = await answer.text();
+    if (!id) return void (part.textContent = text);
+    const fresh = one(id, parse(text)), at = document.activeElement.closest("details[id]")?.id;
+    // It has ended: now the rest of the page differs, too.
+    if (!fresh?.matches("[data-live]")) return location.reload();
+    all("details[id][open]", part).forEach(({ id }) => one(`#${id}`, fresh)?.setAttribute("open", ""));
+    part.replaceWith((part = document.adoptNode(fresh)));
+    if (at) one(`#${at} > summary`)?.focus();
+  }, (every ?? 10) * 1000);
 }
 
 // Charts by keyboard: the days one after the other, in words.

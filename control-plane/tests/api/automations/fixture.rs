@@ -19,68 +19,68 @@ use uuid::Uuid;
 use crate::harness::Api;
 
 /// An account with automations.
-pub(super) struct Owner {
-    pub(super) api: Api,
-    pub(super) key: String,
-    pub(super) account_id: Uuid,
+pub(crate) struct Owner {
+    pub(crate) api: Api,
+    pub(crate) key: String,
+    pub(crate) account_id: Uuid,
 }
 
 /// A response of a public URL.
 #[derive(Debug)]
-pub(super) struct PublicResponse {
-    pub(super) status: StatusCode,
-    pub(super) headers: HeaderMap,
-    pub(super) text: String,
+pub(crate) struct PublicResponse {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    pub(crate) text: String,
 }
 
 impl PublicResponse {
-    pub(super) fn json(&self) -> Value {
+    pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.text).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 
-    pub(super) fn header(&self, name: &str) -> &str {
+    pub(crate) fn header(&self, name: &str) -> &str {
         self.headers.get(name).map_or("", |value| value.to_str().unwrap())
     }
 
-    pub(super) fn run_id(&self) -> Uuid {
+    pub(crate) fn run_id(&self) -> Uuid {
         self.json()["runId"].as_str().unwrap_or_else(|| panic!("{self:?}")).parse().unwrap()
     }
 }
 
 impl Owner {
-    pub(super) async fn new(set: &[&str]) -> Self {
+    pub(crate) async fn new(set: &[&str]) -> Self {
         Self::on(Plan::Scale, set).await
     }
 
-    pub(super) async fn on(plan: Plan, set: &[&str]) -> Self {
+    pub(crate) async fn on(plan: Plan, set: &[&str]) -> Self {
         let api = Api::start(set).await;
         let (key, account_id) = api.trial_on(plan).await;
         Self { api, key, account_id }
     }
 
-    pub(super) async fn call(&self, method: Method, path: &str, body: Value) -> (StatusCode, Value) {
+    pub(crate) async fn call(&self, method: Method, path: &str, body: Value) -> (StatusCode, Value) {
         self.api.send(method, path, Some(&self.key), &body).await
     }
 
     /// Returns the body of a successful call.
-    pub(super) async fn ok(&self, method: Method, path: &str, body: Value) -> Value {
+    pub(crate) async fn ok(&self, method: Method, path: &str, body: Value) -> Value {
         let (status, response) = self.call(method, path, body).await;
         assert!(status.is_success(), "{path}: {status} {response}");
         response
     }
 
-    pub(super) async fn get(&self, path: &str) -> Value {
+    pub(crate) async fn get(&self, path: &str) -> Value {
         self.ok(Method::GET, path, Value::Null).await
     }
 
     /// Creates an automation and returns its API path and the response.
-    pub(super) async fn automation(&self, body: Value) -> (String, Value) {
+    pub(crate) async fn automation(&self, body: Value) -> (String, Value) {
         let created = self.ok(Method::POST, "/api/automations", body).await;
         (format!("/api/automations/{}", created["id"].as_str().unwrap()), created)
     }
 
     /// Returns the status, and code and fields of the errors of a refused call.
-    pub(super) async fn refused(
+    pub(crate) async fn refused(
         &self,
         method: Method,
         path: &str,
@@ -95,13 +95,13 @@ impl Owner {
     }
 
     /// Creates a page with an entry template.
-    pub(super) async fn page(&self, slug: &str) -> String {
+    pub(crate) async fn page(&self, slug: &str) -> String {
         let page = json!({"slug": slug, "title": "T", "html": "x", "entryTemplate": "<p>{{a}}</p>"});
         self.ok(Method::POST, "/api/pages", page).await["id"].as_str().unwrap().to_owned()
     }
 
     /// Sends a request without a key.
-    pub(super) async fn public(
+    pub(crate) async fn public(
         &self,
         method: Method,
         url: &str,
@@ -121,12 +121,12 @@ impl Owner {
     }
 
     /// Posts JSON without a key.
-    pub(super) async fn trigger(&self, url: &str, body: &Value) -> PublicResponse {
+    pub(crate) async fn trigger(&self, url: &str, body: &Value) -> PublicResponse {
         self.public(Method::POST, url, &[("content-type", "application/json")], body.to_string()).await
     }
 
     /// Claims all due runs of the account.
-    pub(super) async fn claim(&self) -> Vec<ClaimedRun> {
+    pub(crate) async fn claim(&self) -> Vec<ClaimedRun> {
         let (mut tx, now) = (self.api.begin().await, Clock::system().now() + TimeDelta::milliseconds(1));
         let lease_id = Rng::system().uuid_v7(now);
         let limits = [RunLimit { account_id: self.account_id, limit: 1_000 }];
@@ -137,7 +137,7 @@ impl Owner {
     }
 
     /// Claims the one due run, as soon as there is one.
-    pub(super) async fn claim_one(&self) -> ClaimedRun {
+    pub(crate) async fn claim_one(&self) -> ClaimedRun {
         eventually(async || {
             let mut claimed = self.claim().await;
             assert!(claimed.len() < 2, "{claimed:?}");
@@ -147,7 +147,7 @@ impl Owner {
     }
 
     /// Stores steps of a claimed run.
-    pub(super) async fn store_steps(&self, claim: Claim, steps: Vec<StepRow>) {
+    pub(crate) async fn store_steps(&self, claim: Claim, steps: Vec<StepRow>) {
         if steps.is_empty() {
             return;
         }
@@ -158,7 +158,7 @@ impl Owner {
     }
 
     /// Stores the answer of a claimed run, without a signal.
-    pub(super) async fn answer(&self, claim: Claim, response: Value) {
+    pub(crate) async fn answer(&self, claim: Claim, response: Value) {
         let mut tx = self.api.begin().await;
         let stored = store_response(&mut tx, self.account_id, claim.run_id, &response).await.unwrap();
         assert_eq!(stored, ResponseOutcome::Stored);
@@ -166,7 +166,7 @@ impl Owner {
     }
 
     /// Ends the walk of a claimed run, and signals it.
-    pub(super) async fn end(&self, claim: Claim, result: RunResult) {
+    pub(crate) async fn end(&self, claim: Claim, result: RunResult) {
         let (mut tx, at) = (self.api.begin().await, Clock::system().now());
         let ended = complete_runs(&mut tx, &[RunEnd { claim, result, at }]).await.unwrap();
         assert_eq!(ended, [claim.run_id]);
@@ -175,12 +175,12 @@ impl Owner {
         self.api.bus().publish(&Signal::RunsAnswered { run_ids: ended }).await.unwrap();
     }
 
-    pub(super) async fn succeed(&self, claim: Claim) {
+    pub(crate) async fn succeed(&self, claim: Claim) {
         self.end(claim, RunResult::Success { message: None }).await;
     }
 
     /// Returns a text that one statement finds.
-    pub(super) async fn column(&self, statement: &str) -> String {
+    pub(crate) async fn column(&self, statement: &str) -> String {
         let mut tx = self.api.begin().await;
         let text = sqlx::query_scalar::<_, Option<String>>(AssertSqlSafe(statement))
             .fetch_one(&mut *tx)
@@ -190,27 +190,27 @@ impl Owner {
     }
 }
 
-pub(super) fn stop() -> Value {
+pub(crate) fn stop() -> Value {
     json!({"id": "end", "type": "stop", "status": "success"})
 }
 
-pub(super) fn with(mut object: Value, member: &str, value: Value) -> Value {
+pub(crate) fn with(mut object: Value, member: &str, value: Value) -> Value {
     object[member] = value;
     object
 }
 
 /// An automation with an http trigger that only ends.
-pub(super) fn http() -> Value {
+pub(crate) fn http() -> Value {
     json!({"name": "A", "slug": "a", "trigger": {"type": "http"}, "steps": [stop()]})
 }
 
 /// An automation that answers requests.
-pub(super) fn responder() -> Value {
+pub(crate) fn responder() -> Value {
     with(http(), "steps", json!([{"id": "answer", "type": "respond", "body": {"ok": true}}]))
 }
 
 /// A step as a worker stores it.
-pub(super) fn step(path: &str, kind: &'static str, output: Value) -> StepRow {
+pub(crate) fn step(path: &str, kind: &'static str, output: Value) -> StepRow {
     let now = Clock::system().now();
     StepRow {
         path: path.to_owned(),

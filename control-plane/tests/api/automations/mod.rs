@@ -4,7 +4,7 @@
 mod answers;
 mod attacks;
 mod definitions;
-mod fixture;
+pub(crate) mod fixture;
 mod http_trigger;
 mod http_trigger_load;
 mod logs;

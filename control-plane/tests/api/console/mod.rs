@@ -2,9 +2,12 @@
 
 mod account;
 mod analytics;
+mod automations;
+mod deliveries;
 mod forms;
 mod keys;
 mod outages;
 mod pages;
+mod runs;
 mod visitor;
 mod webhooks;

@@ -49,6 +49,12 @@ pub(super) struct Visitor<'a> {
 impl<'a> Visitor<'a> {
     pub(super) async fn sign_in(api: &'a Api) -> Self {
         let (key, account_id) = api.trial_on(Plan::Pro).await;
+        Self::of(api, &key, account_id).await
+    }
+
+    /// A person of an account that exists.
+    pub(super) async fn of(api: &'a Api, key: &str, account_id: Uuid) -> Self {
+        let key = key.to_owned();
         Self { api, cookie: api.sign_in(account_id).await, key, account_id }
     }
 

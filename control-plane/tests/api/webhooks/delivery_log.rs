@@ -10,7 +10,7 @@ use super::settings::{Owner, hook};
 
 impl Owner {
     /// Inserts a delivery with an attempt that got this status, and returns its id.
-    async fn attempted(&self, webhook: &Value, created_at: &str, status: Option<u16>) -> Uuid {
+    pub(crate) async fn attempted(&self, webhook: &Value, created_at: &str, status: Option<u16>) -> Uuid {
         let id = Uuid::from_u128(self.api.next_number().into());
         let state = if status == Some(200) { "delivered" } else { "failed" };
         let code = status.map_or("null".to_owned(), |status| status.to_string());
@@ -37,7 +37,7 @@ impl Owner {
     }
 
     /// Stores what the job-runner stores of the request of the only attempt.
-    async fn record_request(&self, id: Uuid, url: &str, secret: &Value, signed_at: DateTime<Utc>) {
+    pub(crate) async fn record_request(&self, id: Uuid, url: &str, secret: &Value, signed_at: DateTime<Utc>) {
         let delivery = Delivery {
             id: &id.to_string(),
             template: Template::Default,

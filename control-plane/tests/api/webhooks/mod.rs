@@ -1,7 +1,7 @@
 //! Webhooks: settings and deliveries.
 
 mod deliveries;
-mod delivery_log;
+pub(crate) mod delivery_log;
 mod detected_templates;
 mod own_addresses;
 mod restricted_keys;

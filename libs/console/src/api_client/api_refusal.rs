@@ -82,6 +82,13 @@ impl Refusal {
         }
     }
 
+    /// A refusal by the console itself, of one field.
+    pub(crate) fn at(status: StatusCode, field: &str, message: &str) -> Self {
+        let error = FieldProblem { field: field.to_owned(), message: message.to_owned() };
+        let refusal = Self::new(status, "validation_failed", "Something is not right yet", message);
+        Self { field_errors: vec![error], ..refusal }
+    }
+
     pub(crate) fn status(&self) -> StatusCode {
         StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
     }

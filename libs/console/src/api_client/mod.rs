@@ -6,9 +6,7 @@ mod call;
 mod client;
 pub(crate) mod operations;
 
-#[cfg(test)]
-pub(crate) use api_refusal::FieldProblem;
-pub(crate) use api_refusal::Refusal;
+pub(crate) use api_refusal::{FieldProblem, Refusal};
 pub(crate) use call::Call;
 pub(crate) use client::ApiClient;
 

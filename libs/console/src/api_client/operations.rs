@@ -41,7 +41,6 @@ operations! {
     WEBHOOKS_READ = "webhooks.read", GET "/api/webhooks/{id}";
     WEBHOOKS_CREATE = "webhooks.create", POST "/api/webhooks";
     WEBHOOKS_TEST = "webhooks.test", POST "/api/webhooks/{id}/test";
-    DELIVERIES_LIST = "deliveries.list", GET "/api/webhooks/{id}/deliveries";
     DELIVERIES_RETRY = "deliveries.retry", POST "/api/webhooks/{id}/deliveries/{deliveryId}/retry";
     DELIVERIES_RETRY_FAILED = "deliveries.retry_failed", POST "/api/webhooks/{id}/retry";
     ACCOUNT_UPDATE = "account.update", PUT "/api/account";
@@ -56,6 +55,22 @@ operations! {
     ANALYTICS_SESSIONS = "analytics.sessions", GET "/api/analytics/sessions";
     ANALYTICS_FUNNEL = "analytics.funnel", POST "/api/analytics/funnel";
     ANALYTICS_RETENTION = "analytics.retention", POST "/api/analytics/retention";
+
+    AUTOMATIONS_LIST = "automations.list", GET "/api/automations";
+    AUTOMATIONS_READ = "automations.read", GET "/api/automations/{id}";
+    AUTOMATIONS_CREATE = "automations.create", POST "/api/automations";
+    AUTOMATIONS_UPDATE = "automations.update", PUT "/api/automations/{id}";
+    AUTOMATIONS_DELETE = "automations.delete", DELETE "/api/automations/{id}";
+    AUTOMATIONS_TEST = "automations.test", POST "/api/automations/{id}/test";
+    AUTOMATIONS_LOGS = "automations.logs", GET "/api/automations/{id}/logs";
+    AUTOMATIONS_RUN = "automations.run", GET "/api/automations/{id}/runs/{runId}";
+    AUTOMATIONS_CANCEL = "automations.cancel", POST "/api/automations/{id}/runs/{runId}/cancel";
+    AUTOMATIONS_REPLAY = "automations.replay", POST "/api/automations/{id}/runs/{runId}/replay";
+    DELIVERIES_LIST_ALL = "deliveries.list_all", GET "/api/deliveries";
+    DELIVERIES_READ = "deliveries.read", GET "/api/deliveries/{deliveryId}";
+    WEBHOOKS_UPDATE = "webhooks.update", PATCH "/api/webhooks/{id}";
+    WEBHOOKS_DELETE = "webhooks.delete", DELETE "/api/webhooks/{id}";
+    WEBHOOKS_ROTATE_SECRET = "webhooks.rotate_secret", POST "/api/webhooks/{id}/rotate-secret";
 }
 
 #[cfg(test)]

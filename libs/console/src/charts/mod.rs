@@ -2,7 +2,9 @@
 
 mod line_chart;
 mod sparkline;
+mod status_strip;
 mod ticks;
 
 pub(crate) use line_chart::{LineChart, Mark, Point};
 pub(crate) use sparkline::sparkline;
+pub(crate) use status_strip::status_strip;

@@ -138,7 +138,12 @@ impl Page {
                 return (StatusCode::INTERNAL_SERVER_ERROR, "This page can't be shown.\n").into_response();
             }
         };
+        // A part may be polled. Without forms it stays the same until its content changes.
+        let part = requested.filter(|_| page.status.is_success()).map(|_| html.clone());
         let mut response = (page.status, Html(html)).into_response();
+        if let Some(part) = part {
+            response = page_part::with_entity_tag(viewer, response, &part);
+        }
         let headers = response.headers_mut();
         console.assets.page_headers.add_to(headers);
         headers.insert(header::VARY, HeaderValue::from_static("x-part"));

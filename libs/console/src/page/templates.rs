@@ -33,6 +33,15 @@ const SOURCES: &[(&str, &str)] = templates![
     "analytics/visits.html",
     "analytics/funnels.html",
     "analytics/retention.html",
+    "automations/head.html",
+    "automations/run_rows.html",
+    "automations/list.html",
+    "automations/show.html",
+    "automations/runs.html",
+    "automations/run.html",
+    "automations/edit.html",
+    "webhooks/edit.html",
+    "webhooks/delivery.html",
 ];
 
 /// The parsed templates.

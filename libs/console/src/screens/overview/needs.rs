@@ -40,7 +40,8 @@ pub(super) fn needs(status: &Value, webhooks: &Value, usage: &[UsageRow]) -> Vec
         let number = count("automations", state);
         if number > 0 {
             let text = if number == 1 { "1 automation".to_owned() } else { format!("{number} automations") };
-            needs.push(Need { tone, state: words, text, link: None, action: "" });
+            let link = Some("/console/automations".to_owned());
+            needs.push(Need { tone, state: words, text, link, action: "Open" });
         }
     }
     for row in usage.iter().filter(|row| row.stops_something && row.percent >= NEARLY_USED) {

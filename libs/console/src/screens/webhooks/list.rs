@@ -13,7 +13,7 @@ use crate::url_query::UrlQuery;
 use crate::viewer::Viewer;
 
 /// Shows the newest webhooks.
-pub(crate) async fn list(State(console): State<Console>, viewer: Viewer, query: UrlQuery) -> Response {
+pub(super) async fn list(State(console): State<Console>, viewer: Viewer, query: UrlQuery) -> Response {
     respond(&console, &viewer, &query, |page| page).await
 }
 

@@ -34,6 +34,27 @@ pub(super) fn with_status(mut delivery: Value) -> Value {
     delivery
 }
 
+/// Returns what went wrong with an attempt.
+pub(super) fn error_in_words(class: &str) -> &str {
+    match class {
+        "http_status" => "The receiver answered with a status that is no success.",
+        "timeout" => "The receiver did not answer in time.",
+        "dns" => "The host name has no address.",
+        "connect" => "No connection could be made.",
+        "tls" => "The certificate or the encryption of the receiver was not accepted.",
+        "protocol" => "The answer was no valid HTTP.",
+        "refused_target" => {
+            "The address is in a private network, so nothing was sent: use one that the internet reaches."
+        }
+        "own_address" => {
+            "The address is one of this service, so nothing was sent: deliveries could cause each other."
+        }
+        "interrupted" => "The attempt was interrupted here; it may have arrived.",
+        "unwritable" => "The event can't be written in this format.",
+        other => other,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -6,6 +6,7 @@ use percent_encoding::utf8_percent_encode;
 use serde_json::{Value, json};
 use web::Uncompressed;
 
+use super::page_path::page_path;
 use super::view::with_status;
 use super::{list, show};
 use crate::api_client::operations::{
@@ -21,7 +22,7 @@ use crate::url_query::{PATH_SEGMENT, UrlQuery};
 use crate::viewer::Viewer;
 
 /// Makes a webhook. The answer to the post shows its secret.
-pub(crate) async fn create(State(console): State<Console>, viewer: Viewer, form: FormSubmission) -> Response {
+pub(super) async fn create(State(console): State<Console>, viewer: Viewer, form: FormSubmission) -> Response {
     if let Err(refused) = require_same_account(&console, &viewer, &form).await {
         return *refused;
     }
@@ -50,7 +51,7 @@ pub(crate) async fn create(State(console): State<Console>, viewer: Viewer, form:
 }
 
 /// Sends a test event, and shows what the receiver answered.
-pub(crate) async fn test(
+pub(super) async fn test(
     State(console): State<Console>,
     viewer: Viewer,
     path: PathParameters,
@@ -69,7 +70,7 @@ pub(crate) async fn test(
 }
 
 /// Sends one delivery again.
-pub(crate) async fn retry(
+pub(super) async fn retry(
     State(console): State<Console>,
     viewer: Viewer,
     path: PathParameters,
@@ -81,11 +82,13 @@ pub(crate) async fn retry(
     let call =
         Call::of(&DELIVERIES_RETRY).path("id", path.get("id")).path("deliveryId", path.get("delivery"));
     let answer = console.call(&viewer, call.idempotency_key(form.idempotency_key())).await;
-    after(&console, &viewer, path.get("id"), answer).await
+    let delivery = utf8_percent_encode(path.get("delivery"), PATH_SEGMENT);
+    let page = format!("{}/deliveries/{delivery}", page_path(path.get("id")));
+    after(&console, &viewer, path.get("id"), &page, answer).await
 }
 
-/// Sends what failed since a time again.
-pub(crate) async fn retry_failed(
+/// Sends what failed since a time again: since it began to fail, or since a day.
+pub(super) async fn retry_failed(
     State(console): State<Console>,
     viewer: Viewer,
     path: PathParameters,
@@ -94,18 +97,17 @@ pub(crate) async fn retry_failed(
     if let Err(refused) = require_same_account(&console, &viewer, &form).await {
         return *refused;
     }
-    let body = json!({ "since": form.get("since").unwrap_or_default() });
+    let day = form.get("day").map(|day| format!("{day}T00:00:00Z"));
+    let body = json!({ "since": day.as_deref().or(form.get("since")).unwrap_or_default() });
     let call = Call::of(&DELIVERIES_RETRY_FAILED).path("id", path.get("id")).body(body);
     let answer = console.call(&viewer, call.idempotency_key(form.idempotency_key())).await;
-    after(&console, &viewer, path.get("id"), answer).await
+    after(&console, &viewer, path.get("id"), &page_path(path.get("id")), answer).await
 }
 
-async fn after(console: &Console, viewer: &Viewer, id: &str, answer: Answer) -> Response {
+/// Leads to a page once deliveries are sent again.
+async fn after(console: &Console, viewer: &Viewer, id: &str, page: &str, answer: Answer) -> Response {
     match answer {
-        Ok(_) => {
-            let path = format!("/console/webhooks/{}", utf8_percent_encode(id, PATH_SEGMENT));
-            redirect(console, &path, Some(Flash::SentAgain))
-        }
+        Ok(_) => redirect(console, page, Some(Flash::SentAgain)),
         Err(refusal) => {
             let with_problem = |page: Page| page.status(refusal.status()).with("problem", refusal);
             show::respond(console, viewer, id, &UrlQuery::default(), with_problem).await
