@@ -2,6 +2,7 @@
 
 pub(crate) mod challenges;
 pub(crate) mod closed;
+pub(crate) mod drafts;
 pub(crate) mod embed;
 pub(crate) mod form_cache;
 pub(crate) mod handlers;

@@ -7,14 +7,14 @@ use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::middleware::{from_fn_with_state, map_response};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{any, get};
+use axum::routing::{any, get, post};
 use http::{HeaderValue, StatusCode, header};
 use service::metrics::HttpServerRequestDuration;
 use tower::ServiceExt;
 use web::{Code, CompletedRequest, Frame, Problem};
 
 use crate::cors::allow_any_origin;
-use crate::forms::{challenges, embed, handlers as forms, results};
+use crate::forms::{challenges, drafts, embed, handlers as forms, results};
 use crate::proxy;
 use crate::sites::classify_host::{HostKind, SiteHost, classify_host, requested_host};
 use crate::sites::files::assets;
@@ -90,6 +90,7 @@ fn base_router(state: &EdgeState) -> Router {
         .route("/downloads/{id}", get(download::download))
         .route("/api/forms/{id}/results", results::route())
         .route("/uploads/{id}", signed_uploads::route())
+        .route("/f/preview", post(drafts::show))
         .route("/f/{id}", get(forms::show))
         .route("/f/{id}/thanks", get(forms::thank))
         .route("/embed.js", get(embed::embed))

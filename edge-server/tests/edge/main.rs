@@ -12,6 +12,7 @@ mod confirmation;
 mod connection_limits;
 mod connections;
 mod domains;
+mod drafts;
 mod drain;
 mod encodings;
 mod entries;

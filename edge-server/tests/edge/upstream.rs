@@ -7,7 +7,7 @@ use axum::Router;
 use axum::body::Bytes;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
-use http::{HeaderMap, Method, Uri};
+use http::{HeaderMap, Method, StatusCode, Uri};
 use tokio::net::TcpListener;
 use tokio::sync::OwnedRwLockWriteGuard;
 
@@ -33,6 +33,8 @@ impl ReceivedRequest {
 pub(crate) struct Upstream {
     pub(crate) address: SocketAddr,
     received: Arc<Mutex<Vec<ReceivedRequest>>>,
+    /// Status, media type and body of all responses, if they are not the usual one.
+    answer: Arc<Mutex<Option<(u16, String, String)>>>,
     gate: Arc<tokio::sync::RwLock<()>>,
 }
 
@@ -42,8 +44,9 @@ impl Upstream {
     }
 
     pub(crate) fn accept_from(listener: TcpListener) -> Self {
+        let address = listener.local_addr().unwrap();
         let upstream =
-            Self { address: listener.local_addr().unwrap(), received: Arc::default(), gate: Arc::default() };
+            Self { address, received: Arc::default(), answer: Arc::default(), gate: Arc::default() };
         let app = Router::new().fallback(record).with_state(upstream.clone());
         tokio::spawn(async move { axum::serve(listener, app).await });
         upstream
@@ -51,6 +54,11 @@ impl Upstream {
 
     pub(crate) fn url(&self) -> String {
         format!("http://{}", self.address)
+    }
+
+    /// Answers with this status, media type and body from now on.
+    pub(crate) fn answer_with(&self, status: u16, media_type: &str, body: &str) {
+        *self.answer.lock().unwrap() = Some((status, media_type.to_owned(), body.to_owned()));
     }
 
     /// Holds back all responses until the returned guard is dropped. Requests are still received.
@@ -86,6 +94,11 @@ async fn record(
     ];
     upstream.received.lock().unwrap().push(ReceivedRequest { method, target, headers, body });
     drop(upstream.gate.read().await);
+    let answer = upstream.answer.lock().unwrap().clone();
+    if let Some((status, media_type, body)) = answer {
+        let status = StatusCode::from_u16(status).unwrap();
+        return (status, [("content-type", media_type)], body).into_response();
+    }
     let mut response = "from the inside".into_response();
     for (name, value) in response_headers {
         response.headers_mut().append(name, value.parse().unwrap());

@@ -46,6 +46,11 @@ messages! {
     WebhookOn = "webhook-on", "Switched on. Events from now on are delivered.";
     WebhookOff = "webhook-off", "Switched off. Deliveries that were waiting are canceled.";
     WebhookDeleted = "webhook-deleted", "The webhook and its deliveries are deleted.";
+    FormCreated = "form-created", "The form is made. Share its address, or put it into a page.";
+    FormSaved = "form-saved", "Saved. Visitors see it from now on.";
+    FormDeleted = "form-deleted", "The form is deleted, with its submissions.";
+    FormClosed = "form-closed", "The form is closed. Visitors read that it takes no more answers.";
+    FormOpened = "form-opened", "The form is open again.";
 }
 
 impl Flash {

@@ -33,8 +33,8 @@ pub use assets::Assets;
 
 use api_client::ApiClient;
 use screens::{
-    account, analytics, automations, builder, forms, keys, overview, sites, static_file, submissions, theme,
-    webhooks, welcome,
+    account, analytics, automations, builder, form_details, forms, keys, overview, sites, static_file,
+    submissions, theme, webhooks, welcome,
 };
 use state::Console;
 
@@ -69,12 +69,14 @@ pub fn routes<S>(setup: Setup) -> Router<S> {
         .route("/console/forms/{id}", get(submissions::list))
         .route("/console/forms/{id}/mark", post(submissions::mark))
         .route("/console/forms/{id}/submissions/{submission}", get(submissions::read))
+        .route("/console/forms/{id}/submissions/{submission}/retry", post(submissions::retry))
         .route("/console/keys", get(keys::list).post(keys::create))
         .route("/console/keys/{id}/revoke", post(keys::revoke))
         .merge(account::routes())
         .merge(analytics::routes())
         .merge(automations::routes())
         .merge(builder::routes())
+        .merge(form_details::routes())
         .merge(sites::routes())
         .merge(webhooks::routes())
         .route("/console/{*file}", get(static_file::serve))

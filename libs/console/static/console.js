@@ -93,3 +93,24 @@ addEventListener("click", async ({ target }) => {
 addEventListener("change", ({ target }) => {
   if (target.matches("[data-all]")) all("[name=id]", target.form).forEach((box) => (box.checked = target.checked));
 });
+
+// The builder: the preview follows its form, in a new frame each time, so that no history grows. Alt and an arrow move a question.
+let wait;
+addEventListener("input", ({ target }) => {
+  const button = target.form && one("[formtarget]", target.form);
+  clearTimeout(wait);
+  if (button) wait = setTimeout(draw, 400, button);
+});
+function draw(button) {
+  const old = one("iframe[name]"), frame = old.cloneNode();
+  old.name = "";
+  old.before(frame);
+  frame.onload = () => old.remove();
+  button.form.requestSubmit(button);
+}
+addEventListener("keydown", (event) => {
+  const way = event.altKey && { ArrowUp: "up", ArrowDown: "down" }[event.key];
+  const button = way && event.target.closest("fieldset.question")?.querySelector(`[data-move=${way}]`);
+  if (button) event.preventDefault(), button.click();
+});
+if (one("[formtarget]")) draw(one("[formtarget]"));

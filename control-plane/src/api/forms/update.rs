@@ -12,10 +12,11 @@ use domain::scopes::Resource;
 use domain::{FieldError, forms, timestamps};
 use schemars::JsonSchema;
 use serde::Deserialize;
+use serde_json::json;
 use store::forms::{Form, lock_form, update_form};
 use store::submissions::update_unique_digests;
 use uuid::Uuid;
-use web::{Json, Path, Problem, Reply};
+use web::{Code, Json, Path, Problem, Reply};
 
 use super::views::{AppearanceInput, FormView, SpamGuardInput, views};
 use super::{closes_at, mappings};
@@ -80,6 +81,8 @@ pub(super) struct UpdateFormRequest {
     notify_email: Option<Option<String>>,
     /// What to do with answers to fields that the form does not have.
     unknown_fields: Option<UnknownFields>,
+    /// The `updatedAt` of an earlier response: if the form has changed since, the update is rejected.
+    if_unmodified_since: Option<DateTime<Utc>>,
 }
 
 pub(super) async fn update(
@@ -113,6 +116,9 @@ pub(super) async fn update(
     // From here on, submissions of the form wait for this transaction.
     let form = lock_form(&mut tx, call.account_id, id).await?;
     let mut form = form.ok_or_else(|| Problem::not_found("form"))?;
+    if request.if_unmodified_since.is_some_and(|since| since < form.updated_at) {
+        return Err(stale(form.updated_at));
+    }
     let rule = comparison(&form);
     let webhook_ids = request.webhook_ids.clone();
     let names = field_names(&form);
@@ -141,6 +147,13 @@ fn check(settings: &Settings<'_>, other: Option<&FieldError>) -> Result<(), Prob
     let mut errors = forms::check(settings);
     errors.extend(other.cloned());
     if errors.is_empty() { Ok(()) } else { Err(Problem::validation(errors)) }
+}
+
+/// The error for a form that has changed since the caller read it.
+fn stale(updated_at: DateTime<Utc>) -> Problem {
+    Problem::new(Code::StaleWrite, format!("the form was changed at {updated_at}"))
+        .with("updatedAt", json!(updated_at))
+        .hint("read it again, and update it with its current updatedAt")
 }
 
 fn field_names(form: &Form) -> BTreeSet<String> {

@@ -27,7 +27,7 @@ pub(super) async fn contact_form(api: &Api, key: &str) -> String {
 }
 
 /// Stores a submission and returns its id.
-async fn submission(api: &Api, key: &str, form: &str, payload: Value) -> String {
+pub(super) async fn submission(api: &Api, key: &str, form: &str, payload: Value) -> String {
     let body = json!({ "externalId": format!("e{}", api.next_number()), "payload": payload });
     let path = format!("/api/forms/{form}/submissions/upsert");
     let (status, stored) = api.send(Method::PUT, &path, Some(key), &body).await;

@@ -3,8 +3,11 @@
 mod account;
 mod analytics;
 mod automations;
+mod builder;
 mod deliveries;
+mod form_details;
 mod forms;
+mod inbox;
 mod keys;
 mod outages;
 mod pages;

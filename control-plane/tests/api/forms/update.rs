@@ -326,3 +326,20 @@ async fn updating_another_accounts_form_is_a_404() {
     let time = |value: &Value| value.as_str().unwrap().parse::<chrono::DateTime<Utc>>().unwrap();
     assert!(time(&edited["updatedAt"]) > time(&before));
 }
+
+#[tokio::test]
+async fn an_update_of_an_older_version_is_rejected_as_stale() {
+    let api = Api::start(&[]).await;
+    let key = api.trial().await;
+    let id = create(&api, &key, "/api/forms", &json!({"workflowId": "contact"})).await;
+    let version = read(&api, &key, &id).await["updatedAt"].clone();
+    let change = json!({"name": "First", "ifUnmodifiedSince": version});
+    let (status, first) = put(&api, &key, &id, &change).await;
+    assert_eq!(status, StatusCode::OK, "{first}");
+    let (status, problem) = put(&api, &key, &id, &change).await;
+    assert_eq!((status, &problem["code"]), (StatusCode::CONFLICT, &json!("stale_write")), "{problem}");
+    assert_eq!(problem["updatedAt"], first["updatedAt"]);
+    let (status, second) =
+        put(&api, &key, &id, &json!({"name": "Second", "ifUnmodifiedSince": first["updatedAt"]})).await;
+    assert_eq!((status, &second["name"]), (StatusCode::OK, &json!("Second")), "{second}");
+}

@@ -77,16 +77,16 @@ impl FormTemplates {
         &self.messages[language as usize]
     }
 
-    /// Renders a form.
+    /// Renders a form; without a token as a draft, which looks the same and can't be submitted.
     pub(crate) fn form(
         &self,
         open: &OpenForm,
         presentation: Presentation,
         model: &FormModel<'_>,
         look: &Look,
-        token: &str,
+        token: Option<&str>,
     ) -> Result<Page, minijinja::Error> {
-        let form = &open.form;
+        let (form, is_draft) = (&open.form, token.is_none());
         let fields: Vec<_> = form.fields.iter().map(|field| model.field(field)).collect();
         let css = conditional_css::rules(&form.fields) + &look.css;
         let context = json!({
@@ -102,8 +102,12 @@ impl FormTemplates {
             "challenge": form.spam.proof_of_work.then(|| format!("/api/forms/{}/challenge", form.id)),
             "token": token,
         });
-        let policy =
-            Policy { css: &css, logo_url: look.logo_url.as_deref(), targets: targets(open, presentation) };
+        let policy = Policy {
+            css: &css,
+            logo_url: look.logo_url.as_deref(),
+            targets: targets(open, presentation),
+            is_draft,
+        };
         self.render("form.html", presentation, context, policy)
     }
 
@@ -123,16 +127,18 @@ impl FormTemplates {
             css: &look.css,
             logo_url: look.logo_url.as_deref(),
             targets: targets(open, presentation),
+            is_draft: false,
         };
         self.render("confirm.html", presentation, context, policy)
     }
 
-    /// Renders a notice.
+    /// Renders a notice, about a form or in place of a draft.
     pub(crate) fn notice(
         &self,
         presentation: Presentation,
         notice: &Notice<'_>,
         look: &Look,
+        is_draft: bool,
     ) -> Result<Page, minijinja::Error> {
         let context = json!({
             "title": notice.title,
@@ -140,7 +146,7 @@ impl FormTemplates {
             "is_thanks": notice.is_thanks,
             "redirect_url": notice.redirect_url,
         });
-        let policy = Policy { css: &look.css, logo_url: look.logo_url.as_deref(), targets: "" };
+        let policy = Policy { css: &look.css, logo_url: look.logo_url.as_deref(), targets: "", is_draft };
         self.render("notice.html", presentation, context, policy)
     }
 
@@ -165,6 +171,7 @@ impl FormTemplates {
             "solid": presentation.is_solid,
             "theme": presentation.theme.map(Theme::as_str),
             "look": presentation.look(),
+            "is_draft": policy.is_draft,
         });
         if let (Value::Object(context), Value::Object(frame)) = (&mut context, frame) {
             context.extend(frame);
@@ -201,6 +208,8 @@ struct Policy<'a> {
     logo_url: Option<&'a str>,
     /// Where the form may lead beside the edge itself.
     targets: &'static str,
+    /// Whether the page shows a draft: it is for the console's frame, and nothing in it runs or is sent.
+    is_draft: bool,
 }
 
 /// Browsers apply `form-action` to redirects too, so a form with a redirect URL needs any target.
@@ -208,19 +217,27 @@ fn targets(open: &OpenForm, presentation: Presentation) -> &'static str {
     if redirect_target(open).is_some() && !presentation.is_embedded() { " http: https:" } else { "" }
 }
 
-/// The policy allows the edge's own scripts, the inlined styles, the owner's logo, and framing by any page.
-fn headers(Policy { css, logo_url, targets }: &Policy<'_>) -> HeaderMap {
+/// The policy allows the edge's own scripts, the inlined styles, the owner's logo, and framing by any page. That of a draft
+/// allows no script, and framing by pages of this host alone.
+fn headers(Policy { css, logo_url, targets, is_draft }: &Policy<'_>) -> HeaderMap {
     let mut styles = hash(STYLE);
     if !css.is_empty() {
         styles = format!("{styles} {}", hash(css));
     }
     let logo = logo_url.map_or_else(String::new, |url| format!(" {url}"));
-    let policy = format!(
-        "default-src 'none'; script-src 'self'; style-src {styles}; img-src 'self' data:{logo}; connect-src 'self'; worker-src 'self'; \
-         form-action 'self'{targets}; base-uri 'none'; frame-ancestors *"
-    );
+    let shown = format!("style-src {styles}; img-src 'self' data:{logo}; base-uri 'none'");
+    let policy = if *is_draft {
+        format!("default-src 'none'; {shown}; form-action 'none'; frame-ancestors 'self'; sandbox")
+    } else {
+        let scripts = "script-src 'self'; connect-src 'self'; worker-src 'self'";
+        format!("default-src 'none'; {scripts}; {shown}; form-action 'self'{targets}; frame-ancestors *")
+    };
     let text = HeaderValue::from_static;
     let mut headers = HeaderMap::new();
+    if *is_draft {
+        headers.insert(header::X_FRAME_OPTIONS, text("SAMEORIGIN"));
+        headers.insert(header::REFERRER_POLICY, text("no-referrer"));
+    }
     headers.insert(header::CONTENT_TYPE, text("text/html; charset=utf-8"));
     // Words and base64 digits are a valid header value.
     headers.insert(

@@ -65,7 +65,7 @@ impl FormRenderer {
         let new = || self.token(&open.form, &prefill.answers, now.timestamp());
         let token = prefill.token.map_or_else(new, str::to_owned);
         let status = if prefill.errors.is_empty() { StatusCode::OK } else { StatusCode::BAD_REQUEST };
-        respond(self.render(open, presentation, prefill, &token), status)
+        respond(self.render(open, presentation, prefill, Some(&token)), status)
     }
 
     /// Returns the form's page with answers from its URL.
@@ -79,7 +79,7 @@ impl FormRenderer {
     ) -> Response {
         let token = self.token(&open.form, &answers, now.timestamp());
         let prefill = Prefill { answers, ..Prefill::default() };
-        match self.render(open, presentation, &prefill, &token) {
+        match self.render(open, presentation, &prefill, Some(&token)) {
             Ok(page) => page.into_encoded_response(accepted),
             failed => respond(failed, StatusCode::OK),
         }
@@ -99,7 +99,7 @@ impl FormRenderer {
         };
         let notice = Notice { title: &open.form.name, message, is_thanks: false, redirect_url: None };
         respond(
-            self.templates.notice(presentation, &notice, &self.look(open, presentation)),
+            self.templates.notice(presentation, &notice, &self.look(open, presentation), false),
             StatusCode::GONE,
         )
     }
@@ -109,7 +109,7 @@ impl FormRenderer {
         let message = &self.messages(presentation).page.duplicate;
         let notice = Notice { title: &open.form.name, message, is_thanks: false, redirect_url: None };
         respond(
-            self.templates.notice(presentation, &notice, &self.look(open, presentation)),
+            self.templates.notice(presentation, &notice, &self.look(open, presentation), false),
             StatusCode::CONFLICT,
         )
     }
@@ -117,8 +117,24 @@ impl FormRenderer {
     /// Returns a page with one sentence.
     fn notice(&self, presentation: Presentation, status: StatusCode, title: &str, message: &str) -> Response {
         let notice = Notice { title, message, is_thanks: false, redirect_url: None };
-        let look = Look::new(&Appearance::default(), presentation, &self.addresses);
-        respond(self.templates.notice(presentation, &notice, &look), status)
+        respond(self.templates.notice(presentation, &notice, &self.plain_look(presentation), false), status)
+    }
+
+    /// Returns the page of a draft, which can't be submitted.
+    pub(crate) fn draft(&self, open: &OpenForm, presentation: Presentation) -> Response {
+        respond(self.render(open, presentation, &Prefill::default(), None), StatusCode::OK)
+    }
+
+    /// Returns the page that says why a draft can't be shown.
+    pub(crate) fn draft_notice(
+        &self,
+        presentation: Presentation,
+        status: StatusCode,
+        message: &str,
+    ) -> Response {
+        let title = "This can\u{2019}t be shown yet";
+        let notice = Notice { title, message, is_thanks: false, redirect_url: None };
+        respond(self.templates.notice(presentation, &notice, &self.plain_look(presentation), true), status)
     }
 
     /// Returns the thank-you page.
@@ -132,7 +148,10 @@ impl FormRenderer {
             // The edge does not redirect inside a frame: the embedding page may, or the visitor follows the link.
             redirect_url: url.as_ref().map(Url::as_str),
         };
-        respond(self.templates.notice(presentation, &notice, &self.look(open, presentation)), StatusCode::OK)
+        respond(
+            self.templates.notice(presentation, &notice, &self.look(open, presentation), false),
+            StatusCode::OK,
+        )
     }
 
     /// Returns the page that asks for the confirmation of a submission.
@@ -160,7 +179,7 @@ impl FormRenderer {
         open: &Arc<OpenForm>,
         presentation: Presentation,
     ) -> Result<CachedFormPage, minijinja::Error> {
-        let page = self.render(open, presentation, &Prefill::default(), &self.token_placeholder)?;
+        let page = self.render(open, presentation, &Prefill::default(), Some(&self.token_placeholder))?;
         Ok(CachedFormPage::new(Arc::clone(open), page, &self.token_placeholder))
     }
 
@@ -175,7 +194,7 @@ impl FormRenderer {
         open: &OpenForm,
         presentation: Presentation,
         prefill: &Prefill<'_>,
-        token: &str,
+        token: Option<&str>,
     ) -> Result<Page, minijinja::Error> {
         let limit = open.plan.limits().asset_size_limit;
         let model = FormModel {
@@ -188,6 +207,10 @@ impl FormRenderer {
 
     fn look(&self, open: &OpenForm, presentation: Presentation) -> Look {
         Look::new(&open.form.appearance, presentation, &self.addresses)
+    }
+
+    fn plain_look(&self, presentation: Presentation) -> Look {
+        Look::new(&Appearance::default(), presentation, &self.addresses)
     }
 
     /// Returns the token of a page that is shown at `second` with these answers.

@@ -93,6 +93,18 @@ impl Refusal {
         StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
     }
 
+    /// Lets the sign-in that the refusal asks for lead back to a path of the console.
+    #[must_use]
+    pub(crate) fn returning_to(mut self, path: &str) -> Self {
+        let with_path = |url: String| {
+            let query =
+                form_urlencoded::Serializer::new(String::new()).append_pair("returnTo", path).finish();
+            format!("{url}{}{query}", if url.contains('?') { '&' } else { '?' })
+        };
+        self.sign_in_url = self.sign_in_url.map(with_path);
+        self
+    }
+
     /// Whether the viewer must sign in.
     pub(crate) fn is_unauthenticated(&self) -> bool {
         self.status == StatusCode::UNAUTHORIZED.as_u16()

@@ -71,6 +71,13 @@ operations! {
     WEBHOOKS_UPDATE = "webhooks.update", PATCH "/api/webhooks/{id}";
     WEBHOOKS_DELETE = "webhooks.delete", DELETE "/api/webhooks/{id}";
     WEBHOOKS_ROTATE_SECRET = "webhooks.rotate_secret", POST "/api/webhooks/{id}/rotate-secret";
+
+    FORMS_CREATE = "forms.create", POST "/api/forms";
+    FORMS_UPDATE = "forms.update", PUT "/api/forms/{id}";
+    FORMS_DELETE = "forms.delete", DELETE "/api/forms/{id}";
+    SUBMISSIONS_RESULTS = "submissions.results", GET "/api/forms/{id}/submissions/results";
+    WORKFLOWS_LIST = "workflows.list", GET "/api/workflows";
+    WORKFLOWS_READ = "workflows.read", GET "/api/workflows/{id}";
 }
 
 #[cfg(test)]

@@ -32,8 +32,19 @@ impl<S: Send + Sync> FromRequest<S> for FormSubmission {
 
 impl FormSubmission {
     #[cfg(test)]
-    fn parse(body: &str) -> Self {
+    pub(crate) fn parse(body: &str) -> Self {
         Self(form_urlencoded::parse(body.as_bytes()).into_owned().collect())
+    }
+
+    /// Makes a form of these fields.
+    pub(crate) fn of(fields: Vec<(String, String)>) -> Self {
+        Self(fields)
+    }
+
+    /// Returns the fields in their order, without those that every form has.
+    pub(crate) fn fields(&self) -> impl Iterator<Item = (&str, &str)> {
+        let fields = self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        fields.filter(|(name, _)| !HIDDEN.contains(name))
     }
 
     /// Returns the last value of a field; `None` if it is absent or empty.

@@ -5,7 +5,7 @@ use axum::response::Response;
 use http::StatusCode;
 use serde_json::json;
 
-use super::show::show;
+use super::show::{Shown, show};
 use crate::api_client::operations::{SUBMISSIONS_DELETE_ONE, SUBMISSIONS_MARK};
 use crate::api_client::{Call, Refusal};
 use crate::flash::Flash;
@@ -20,7 +20,8 @@ use crate::viewer::Viewer;
 /// Submissions that one post changes at most: those of one page.
 const AT_ONCE_MAX: usize = 100;
 
-/// Gives the chosen submissions the posted status, or deletes them. Stops at the first that the API refuses.
+/// Gives the chosen submissions the posted status, or deletes them once the viewer has confirmed it. Stops at the first that
+/// the API refuses.
 pub(crate) async fn mark(
     State(console): State<Console>,
     viewer: Viewer,
@@ -32,6 +33,10 @@ pub(crate) async fn mark(
     }
     let (form_id, here) = (path.get("id"), return_path(form.get("here")));
     let ids: Vec<_> = form.all("id").take(AT_ONCE_MAX).collect();
+    let query = UrlQuery::parse(here.split_once('?').map_or("", |(_, query)| query));
+    if form.get("to") == Some("delete") && !ids.is_empty() {
+        return show(&console, &viewer, form_id, &query, Shown { to_delete: ids, ..Shown::default() }).await;
+    }
     let changed = match form.get("to").filter(|_| !ids.is_empty()) {
         Some("archived") => {
             change(&console, &viewer, form_id, &ids, "archived").await.map(|()| Flash::Archived)
@@ -51,8 +56,8 @@ pub(crate) async fn mark(
     match changed {
         Ok(flash) => redirect(&console, here, Some(flash)),
         Err(refusal) => {
-            let query = UrlQuery::parse(here.split_once('?').map_or("", |(_, query)| query));
-            show(&console, &viewer, form_id, None, &query, Some(refusal)).await
+            show(&console, &viewer, form_id, &query, Shown { problem: Some(refusal), ..Shown::default() })
+                .await
         }
     }
 }

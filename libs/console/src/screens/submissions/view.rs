@@ -63,10 +63,7 @@ impl SubmissionView {
         };
         let excerpt = long.unwrap_or_else(|| rest(email.as_ref()));
         let files = submission["files"].as_array().map_or(&[][..], Vec::as_slice);
-        let texts = |value: &Value| {
-            let texts = value.as_array().into_iter().flatten().filter_map(Value::as_str);
-            texts.map(str::to_owned).collect::<Vec<_>>()
-        };
+        let reasons = submission["spamReasons"].as_array().into_iter().flatten().filter_map(Value::as_str);
         let member = |name: &str| submission[name].as_str().unwrap_or_default().to_owned();
         Self {
             id: member("id"),
@@ -78,7 +75,7 @@ impl SubmissionView {
             excerpt: excerpt.chars().take(EXCERPT_CHARS).collect(),
             sender,
             status: member("status"),
-            spam_reasons: texts(&submission["spamReasons"]),
+            spam_reasons: reasons.map(|reason| reason_in_words(reason).to_owned()).collect(),
             files: files.len(),
             created_at: member("createdAt"),
             answers: answers(fields, payload, submission, files),
@@ -115,6 +112,18 @@ fn answers(
     let extra =
         submission["extra"].as_object().into_iter().flatten().map(noted("not a question of this form"));
     asked.chain(removed).chain(extra).collect()
+}
+
+/// Returns why a submission was classified as spam.
+fn reason_in_words(reason: &str) -> &str {
+    match reason {
+        "honeypot" => "hidden field filled in",
+        "too_fast" => "sent faster than people can",
+        "token" => "not sent from the form’s page",
+        "proof_of_work" => "no proof of work",
+        "rate" => "too many from one network",
+        other => other,
+    }
 }
 
 /// Returns a value as people write it.

@@ -1,0 +1,33 @@
+//! Answers the edge with the draft that a page of the builder posts to it, so that the edge can render it.
+
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use contract::FormDraft;
+use http::{StatusCode, header};
+
+use super::draft::Draft;
+use crate::api_client::operations::FORMS_CREATE;
+use crate::form_submission::FormSubmission;
+use crate::screens::require_same_account;
+use crate::state::Console;
+use crate::viewer::Viewer;
+
+/// Returns the draft as the body of `forms.create`, to its account alone. Nothing is stored.
+pub(super) async fn answer(State(console): State<Console>, viewer: Viewer, form: FormSubmission) -> Response {
+    let account = match require_same_account(&console, &viewer, &form).await {
+        Ok(account) => account,
+        Err(refused) => return *refused,
+    };
+    let read = |name: &str| account[name].clone();
+    let (Ok(account_id), Ok(plan)) =
+        (serde_json::from_value(read("id")), serde_json::from_value(read("plan")))
+    else {
+        return StatusCode::INTERNAL_SERVER_ERROR.into_response();
+    };
+    let form = Draft::posted(&form).body(&console.document, &FORMS_CREATE);
+    let Ok(body) = serde_json::to_vec(&FormDraft { account_id, plan, form }) else {
+        return StatusCode::INTERNAL_SERVER_ERROR.into_response();
+    };
+    let headers = [(header::CONTENT_TYPE, "application/json"), (header::CACHE_CONTROL, "no-store")];
+    (headers, body).into_response()
+}
