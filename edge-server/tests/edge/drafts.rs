@@ -68,7 +68,7 @@ async fn a_draft_looks_like_the_page_of_the_form_and_nothing_is_stored() {
     assert!(draft.text().contains(style(&page).unwrap().trim_end()), "the styles are the same");
     assert_eq!(draft.header("cache-control"), "no-store");
     let received = edge.control_plane.last();
-    assert_eq!((received.target.as_str(), received.method), ("/console/forms/preview", Method::POST));
+    assert_eq!((received.target.as_str(), &received.method), ("/console/forms/preview", &Method::POST));
     assert_eq!((received.body.as_ref(), received.header("cookie").as_str()), (BODY.as_bytes(), "session=s"));
     assert_eq!(
         (received.header("origin").as_str(), received.header("accept-encoding").as_str()),
