@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use chrono::{DateTime, SubsecRound, TimeDelta, Utc};
 use domain::addresses::Addresses;
-use domain::uploads::{Signer, Ticket};
+use domain::uploads::{Refused, Signer, Ticket};
 use schemars::JsonSchema;
 use serde::Serialize;
 use store::uploads::NewUpload;
+use uuid::Uuid;
 
 /// Signs upload URLs.
 #[derive(Debug)]
@@ -40,6 +41,11 @@ impl Uploads {
     pub(crate) fn expires_at(&self, now: DateTime<Utc>) -> DateTime<Utc> {
         let ttl = TimeDelta::from_std(self.url_ttl).unwrap_or(TimeDelta::MAX);
         now.checked_add_signed(ttl).unwrap_or(DateTime::<Utc>::MAX_UTC).trunc_subsecs(0)
+    }
+
+    /// Verifies the query of a signed URL for the upload with this id.
+    pub(crate) fn verify(&self, id: Uuid, query: &str, now: DateTime<Utc>) -> Result<Ticket, Refused> {
+        self.signer.read(id, query, now)
     }
 
     /// Returns the signed URL of an upload.

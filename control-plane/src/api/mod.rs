@@ -93,6 +93,15 @@ async fn add_default_headers(mut response: Response) -> Response {
     response
 }
 
+/// Stores the zips that the console's forms carry.
+fn zip_store(app: &App) -> console::ZipStore {
+    let app = app.clone();
+    console::ZipStore::new(move |url, zip| {
+        let app = app.clone();
+        async move { crate::deploys::receive(&app, &url, zip).await }
+    })
+}
+
 /// The API's router, with the frame around every request.
 pub fn router(app: &App) -> Router {
     let (router, mut document) = web::document_of("Web Runtime", DESCRIPTION, resources());
@@ -125,6 +134,7 @@ pub fn router(app: &App) -> Router {
         api: unframed,
         count: frame.count,
         document: serde_json::to_value(&document).unwrap_or_default(),
+        zip_store: zip_store(app),
         clock: app.clock.clone(),
         rng: app.rng.clone(),
     });

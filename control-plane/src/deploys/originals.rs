@@ -9,7 +9,8 @@ use store::deploys::sources::{self, NewSource};
 use uuid::Uuid;
 use web::Problem;
 
-use super::build::{BuiltFile, BuiltSite};
+use super::build::BuiltSite;
+use super::stored_files::BuiltFile;
 
 /// Replaces the announced files of `replaced` deploys by the originals of a deploy. Returns the blobs that neither its
 /// `files` nor its originals refer to, which the caller must release. `ids` are the blobs of the built files.

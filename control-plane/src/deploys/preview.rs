@@ -25,10 +25,11 @@ use store::usage;
 use uuid::Uuid;
 use web::{Code, Problem};
 
-use super::build::{BuiltFile, BuiltSite, MAX_CONCURRENT, failed_on_disk, release};
+use super::build::{BuiltSite, release};
 use super::originals::replace_sources;
 use super::publish::{charge, deploy_file, reference_blobs};
 use super::site_state::SiteState;
+use super::stored_files::{BuiltFile, MAX_CONCURRENT, failed_on_disk};
 use super::unpack::{BuiltPage, Span, Spool, page_title};
 use crate::App;
 use crate::call::Call;

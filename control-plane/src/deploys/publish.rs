@@ -8,30 +8,29 @@ use domain::deploys::report::DeployStats;
 use domain::pages::Publication;
 use domain::scopes::Resource;
 use domain::static_sites::deploy_notes::Note;
-use domain::static_sites::reasons::left_out_by_name;
 use store::Tx;
 use store::blobs::{NewBlob, ReferencedBlob};
-use store::deploys::files::{DeployFile, ServedDeploy};
+use store::deploys::files::DeployFile;
 use store::deploys::undo::{FoundPage, PageChange};
 use store::deploys::{FinishedDeploy, Status};
-use store::pages::{PagePath, PageUpsert, UpsertOutcome};
+use store::pages::{PagePath, UpsertOutcome};
 use store::subdomains::Subdomain;
 use store::usage;
 use uuid::Uuid;
 use web::{Code, Problem};
 
-use super::build::{BuiltFile, BuiltSite, release};
+use super::build::{BuiltSite, release};
 use super::kept_files::{self, Replacement};
 use super::originals::replace_sources;
-use super::unpack::BuiltPage;
+use super::site_changes::{
+    SiteChanges, batch_len, changed_meanwhile, in_order, moved, status_of, upserts_of,
+};
+use super::stored_files::BuiltFile;
 use crate::App;
 use crate::call::Call;
 
 /// The previous state of a page that the deploy creates.
 const UNPUBLISHED: Publication = Publication { is_published: false, publish_at: None };
-
-/// Bytes of pages that are written in one statement.
-const BATCH_BYTES: u64 = 2 << 20;
 
 /// Where the site of a deploy comes from.
 #[derive(Debug, Clone, Copy)]
@@ -45,7 +44,8 @@ pub(crate) enum Source<'a> {
 /// A page of a published site.
 #[derive(Debug)]
 pub(crate) struct PublishedPage {
-    pub(crate) id: Uuid,
+    /// `None` for a page that a dry run would create.
+    pub(crate) id: Option<Uuid>,
     pub(crate) slug: String,
     /// `created`, `updated` or `unchanged`.
     pub(crate) status: &'static str,
@@ -114,31 +114,13 @@ async fn publish_in_transaction<S>(
         Source::Zip(zip_id) => (zip_id.into_iter().collect(), 0),
         Source::Preview(_) => store::deploys::previews::take_files(&mut tx, account_id, deploy_id).await?,
     };
-    let found = store::deploys::undo::list_pages(&mut tx, account_id, subdomain.id).await?;
-    let slugs: BTreeSet<&str> = site.pages.iter().map(|page| page.slug.as_str()).collect();
-    let (known, stale): (Vec<FoundPage>, Vec<FoundPage>) =
-        found.into_iter().partition(|page| slugs.contains(page.slug.as_str()));
-    if known.iter().any(|page| !site.slugs_before.contains(&page.slug)) {
-        return Err(changed_meanwhile());
-    }
+    let SiteChanges { known, stale, taken_over } =
+        SiteChanges::find(call, &mut tx, subdomain.id, served, site).await?;
     let paths = site.paths();
-    let is_moved = |page: &&FoundPage| page.path.as_deref().is_some_and(|path| paths.contains(path));
-    let moved: Vec<&FoundPage> = stale.iter().filter(is_moved).collect();
-    check_restrictions(call, &mut tx, site, &known, &moved).await?;
-
+    let moved = moved(&stale, &paths);
     let blobs = reference_blobs(&mut tx, account_id, site).await?;
     let mut files: Vec<DeployFile> = site.files.iter().filter_map(|file| deploy_file(file, &blobs)).collect();
-    if let Some(ServedDeploy { deploy_id: previous, .. }) = served
-        && !stale.is_empty()
-    {
-        // Pages that stay published may reference them.
-        let previous_files = store::deploys::files::list_files(&mut tx, account_id, previous).await?;
-        files.extend(
-            previous_files
-                .into_iter()
-                .filter(|file| !paths.contains(file.path.as_str()) && left_out_by_name(&file.path).is_none()),
-        );
-    }
+    files.extend(taken_over);
     let charged = own_bytes + served.map_or(0, |served| served.size_bytes);
     charge(call, &mut tx, charged, &files).await?;
     store::deploys::files::insert_files(&mut tx, account_id, deploy_id, &files).await?;
@@ -174,30 +156,6 @@ async fn publish_in_transaction<S>(
     call.set_changed(Resource::Subdomains, subdomain.id, &subdomain.name);
     call.commit(app, tx, changes).await?;
     Ok(Published { pages, stale, previous_id, note, stats })
-}
-
-/// The plan of the pages was made without a lock, and no longer fits.
-fn changed_meanwhile() -> Problem {
-    Problem::new(
-        Code::Conflict,
-        "pages were created or deleted while this deploy was processed; nothing was published",
-    )
-    .hint("try again; the plan of the pages is made anew")
-}
-
-/// Checks that the caller's restrictions allow updating the known pages, taking the paths of the moved ones, and
-/// creating the others. HTML without a page is as new as one.
-async fn check_restrictions<S>(
-    call: &Call<S>,
-    tx: &mut Tx,
-    site: &BuiltSite,
-    known: &[FoundPage],
-    moved: &[&FoundPage],
-) -> Result<(), Problem> {
-    let ids: Vec<Uuid> = known.iter().chain(moved.iter().copied()).map(|page| page.id).collect();
-    call.check_ids(tx, Resource::Pages, &ids).await?;
-    let has_new = known.len() < site.pages.len() || site.files.iter().any(|file| file.reason.is_some());
-    if has_new { call.check_new(Resource::Pages) } else { Ok(()) }
 }
 
 /// Turns the stored blobs into referenced ones and returns their ids by digest.
@@ -236,7 +194,16 @@ pub(super) async fn charge<S>(
     previous_bytes: i64,
     files: &[DeployFile],
 ) -> Result<(), Problem> {
-    let bytes: i64 = files.iter().map(|file| file.size_bytes).sum();
+    charge_bytes(call, tx, previous_bytes, files.iter().map(|file| file.size_bytes).sum()).await
+}
+
+/// As [`charge`], by the sum of the sizes.
+pub(super) async fn charge_bytes<S>(
+    call: &Call<S>,
+    tx: &mut Tx,
+    previous_bytes: i64,
+    bytes: i64,
+) -> Result<(), Problem> {
     if bytes <= previous_bytes {
         return Ok(usage::release_bytes(tx, call.account_id, previous_bytes - bytes).await?);
     }
@@ -266,9 +233,7 @@ async fn write_pages<S>(
 ) -> Result<Vec<PublishedPage>, Problem> {
     let (account_id, now) = (call.account_id, app.clock.now());
     let previous: BTreeMap<Uuid, &FoundPage> = before.known.iter().map(|page| (page.id, page)).collect();
-    // In the order of the slugs, because other accounts may publish the same ones, of which the first gets the short URL.
-    let mut pages: Vec<&BuiltPage> = site.pages.iter().collect();
-    pages.sort_by(|a, b| a.slug.cmp(&b.slug));
+    let pages = in_order(site);
     let mut published = Vec::with_capacity(pages.len());
     let mut changes: Vec<PageChange> = before.moved.iter().map(|page| before_deploy(page)).collect();
     let mut paths: Vec<PagePath> =
@@ -277,22 +242,7 @@ async fn write_pages<S>(
     while !rest.is_empty() {
         let (batch, others) = rest.split_at(batch_len(rest));
         rest = others;
-        let mut upserts = Vec::with_capacity(batch.len());
-        for page in batch {
-            upserts.push(PageUpsert {
-                id: app.rng.uuid_v7(now),
-                folder_id: None,
-                subdomain_id: deploy.subdomain_id,
-                slug: page.slug.clone(),
-                title: page.title.clone(),
-                html: read_document(site, page).await?,
-                // The file is the whole document, so it has no separate CSS.
-                css: Some(None),
-                metadata: None,
-                is_published: Some(true),
-                deploy_id: Some(deploy.id),
-            });
-        }
+        let upserts = upserts_of(app, site, batch, deploy.subdomain_id, deploy.id, now).await?;
         let outcomes = store::pages::upsert_pages(tx, account_id, upserts, now).await?;
         let is_created = |outcome: &&UpsertOutcome| matches!(outcome, UpsertOutcome::Created(_));
         let created = i64::try_from(outcomes.iter().filter(is_created).count()).unwrap_or(i64::MAX);
@@ -300,11 +250,7 @@ async fn write_pages<S>(
             return Err(changed_meanwhile());
         }
         for (page, outcome) in batch.iter().zip(outcomes) {
-            let (id, status) = match outcome {
-                UpsertOutcome::Created(id) => (id, "created"),
-                UpsertOutcome::Updated(id) => (id, "updated"),
-                UpsertOutcome::Unchanged(id) => (id, "unchanged"),
-            };
+            let (id, status) = status_of(outcome);
             let found = previous.get(&id);
             let is_elsewhere = found.is_none_or(|found| found.path.as_deref() != Some(page.path.as_str()));
             if is_elsewhere {
@@ -313,7 +259,7 @@ async fn write_pages<S>(
             if is_elsewhere || !matches!(outcome, UpsertOutcome::Unchanged(_)) {
                 changes.push(found.map_or_else(|| before_creation(id), |found| before_deploy(found)));
             }
-            published.push(PublishedPage { id, slug: page.slug.clone(), status });
+            published.push(PublishedPage { id: Some(id), slug: page.slug.clone(), status });
         }
     }
     store::pages::update_paths(tx, account_id, &paths).await?;
@@ -328,22 +274,4 @@ fn before_deploy(page: &FoundPage) -> PageChange {
 
 fn before_creation(page_id: Uuid) -> PageChange {
     PageChange { page_id, version_id: None, publication: UNPUBLISHED, path: None }
-}
-
-/// Returns how many of the first pages are written in one statement, at least one.
-fn batch_len(pages: &[&BuiltPage]) -> usize {
-    let mut bytes = 0;
-    let fits = |page: &&&BuiltPage| {
-        bytes += page.html.bytes;
-        bytes <= BATCH_BYTES
-    };
-    pages.iter().take_while(fits).count().max(1)
-}
-
-async fn read_document(site: &BuiltSite, page: &BuiltPage) -> Result<String, Problem> {
-    let bytes = site.spool.read(page.html).await;
-    bytes.and_then(|bytes| String::from_utf8(bytes).map_err(std::io::Error::other)).map_err(|error| {
-        tracing::error!(%error, "failed to read a rewritten page from disk");
-        Problem::nothing_changed()
-    })
 }

@@ -136,7 +136,10 @@ impl InnerServices {
     }
 
     fn timeout_for(&self, path: &str) -> Duration {
-        let is_long = path.starts_with("/api/deploy/")
+        // A browser without scripts posts zips to the console.
+        let is_deploy = path.starts_with("/console/sites/") && path.contains("/deploys");
+        let is_long = is_deploy
+            || path.starts_with("/api/deploy/")
             || ["/api/launch", "/api/mcp", "/api/pages/batch"].contains(&path);
         if is_long { self.long_response_timeout } else { self.response_timeout }
     }

@@ -51,6 +51,17 @@ messages! {
     FormDeleted = "form-deleted", "The form is deleted, with its submissions.";
     FormClosed = "form-closed", "The form is closed. Visitors read that it takes no more answers.";
     FormOpened = "form-opened", "The form is open again.";
+
+    SiteMade = "site-made", "The site is made. Publish something on it.";
+    PageSaved = "page-saved", "Saved.";
+    PageMade = "page-made", "The page is made.";
+    PageDeleted = "page-deleted", "The page is deleted. Its entries are archived.";
+    VersionRestored = "version-restored", "The version is restored. What it replaced is a version, too.";
+    EntriesRestored = "entries-restored", "The entries are restored.";
+    RolledBack = "rolled-back", "The deploy is rolled back.";
+    DomainAdded = "domain-added", "The domain is added. Now set its records.";
+    DomainChecked = "domain-checked", "The records were looked up.";
+    DomainRemoved = "domain-removed", "The domain is removed.";
 }
 
 impl Flash {

@@ -16,6 +16,7 @@ mod state;
 mod static_files;
 mod url_query;
 mod viewer;
+mod zip_store;
 
 use std::sync::Arc;
 
@@ -30,6 +31,7 @@ use tower_http::compression::predicate::{DefaultPredicate, Predicate};
 use web::CompletedRequest;
 
 pub use assets::Assets;
+pub use zip_store::ZipStore;
 
 use api_client::ApiClient;
 use screens::{
@@ -48,6 +50,8 @@ pub struct Setup {
     pub count: fn(&CompletedRequest<'_>),
     /// The OpenAPI document, which types the fields of forms.
     pub document: Value,
+    /// Stores zips that forms carry.
+    pub zip_store: ZipStore,
     pub clock: Clock,
     pub rng: Rng,
 }
@@ -58,6 +62,7 @@ pub fn routes<S>(setup: Setup) -> Router<S> {
         api: ApiClient::new(setup.api, setup.count, &setup.assets.base),
         assets: setup.assets,
         document: Arc::new(setup.document),
+        zip_store: setup.zip_store,
         clock: setup.clock,
         rng: setup.rng,
     };

@@ -114,3 +114,21 @@ addEventListener("keydown", (event) => {
   if (button) event.preventDefault(), button.click();
 });
 if (one("[formtarget]")) draw(one("[formtarget]"));
+// A zip goes straight to the edge, with its progress; else its form posts it.
+one("[data-upload]")?.addEventListener("submit", async (event) => {
+  event.preventDefault();
+  const form = event.target, { zip } = form, [file] = zip.files, bar = one("progress", form);
+  const body = new URLSearchParams(new FormData(form));
+  body.set("sizeBytes", file.size);
+  const begun = await fetch(form.dataset.upload, { method: "POST", body });
+  if (begun.status !== 201) return form.submit();
+  const { uploadUrl, next } = await begun.json(), put = new XMLHttpRequest();
+  bar.hidden = false;
+  put.upload.onprogress = ({ loaded }) => (bar.value = loaded / file.size);
+  put.onloadend = () => {
+    if (put.status === 200) (form.action = next), (form.enctype = ""), (zip.disabled = true);
+    form.submit();
+  };
+  put.open("PUT", uploadUrl);
+  put.send(file);
+});

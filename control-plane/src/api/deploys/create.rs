@@ -3,6 +3,7 @@
 use axum::extract::State;
 use chrono::{DateTime, Utc};
 use domain::FieldError;
+use domain::deploys::{MESSAGE_CHARS_MAX, check_message};
 use domain::plans::UNLIMITED;
 use domain::scopes::Resource;
 use domain::static_sites::limits::ZIP_BYTES_MAX;
@@ -39,6 +40,9 @@ pub(super) struct CreateDeployRequest {
     /// and may have no others than announced. A file must have exactly the announced bytes. Files outside the site's root are
     /// missing each time, so leave them out.
     files: Option<AnnouncedFiles>,
+    /// What the deploy changes, in your words, shown in lists (extension); at most 200 characters.
+    #[schemars(length(max = MESSAGE_CHARS_MAX))]
+    message: Option<String>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
@@ -66,12 +70,18 @@ pub(super) async fn create(
     State(app): State<App>,
     body: LargeJson<CreateDeployRequest>,
 ) -> Result<CreatedOrChanged<DeployUploadResponse>, Problem> {
-    let (CreateDeployRequest { size_bytes, files }, _share) = body.read(&app, call.account_id).await?;
+    let (CreateDeployRequest { size_bytes, files, message }, _share) =
+        body.read(&app, call.account_id).await?;
     let min_bytes = if files.is_some() { 0 } else { 1 };
     if !(min_bytes..=ZIP_BYTES_MAX).contains(&size_bytes) {
         let max = units::size(ZIP_BYTES_MAX.unsigned_abs());
         let rule = format!("sizeBytes must be {min_bytes} to {ZIP_BYTES_MAX}, which is {max}");
         return Err(Problem::validation(vec![FieldError::new("sizeBytes", "range", rule)]));
+    }
+    let message = message.as_deref().map(str::trim).filter(|message| !message.is_empty());
+    let errors = message.map(check_message).unwrap_or_default();
+    if !errors.is_empty() {
+        return Err(Problem::validation(errors));
     }
     let manifest = files.map(|files| files.read(&call)).transpose()?;
     call.check_whole_account(Resource::Deploys)?;
@@ -103,6 +113,9 @@ pub(super) async fn create(
     let name = find_name(&mut tx, call.account_id, &call.caller.credential).await?;
     let by = (name.as_str(), call.caller.key_id());
     store::deploys::insert_deploy(&mut tx, call.account_id, id, size_bytes, by, call.now).await?;
+    if let Some(message) = message {
+        store::deploys::update_message(&mut tx, call.account_id, id, message).await?;
+    }
     if let Some(ComparedFiles { sources, .. }) = compared {
         use store::deploys::sources::{insert_sources, update_announced};
         update_announced(&mut tx, call.account_id, id, is_complete).await?;

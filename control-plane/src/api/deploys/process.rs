@@ -3,6 +3,7 @@
 use axum::extract::State;
 use blobs::Name;
 use chrono::{DateTime, TimeDelta, Utc};
+use domain::FieldError;
 use domain::deploys::kept_files::OldFiles;
 use domain::deploys::report::DeployStats;
 use domain::scopes::Resource;
@@ -12,6 +13,7 @@ use domain::static_sites::site_plan::ListedFile;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use store::deploys::{Deploy, Status};
+use store::subdomains::Subdomain;
 use tracing::Instrument;
 use uuid::Uuid;
 use web::{Code, CreatedOrChanged, OptionalJson, Path, Problem};
@@ -39,6 +41,11 @@ pub(super) struct ProcessDeployRequest {
     /// of the live site; `POST /api/deploy/{id}/publish` makes it live later. Default: yes.
     #[serde(default = "yes")]
     publish: bool,
+    /// Whether to answer only what publishing would do (extension): the pages that it would create, change and leave, the pages
+    /// that are not in the zip, and the files that would be missing. Nothing is stored or published, and the deploy can be
+    /// processed afterwards. Default: no.
+    #[serde(default)]
+    dry_run: bool,
 }
 
 fn yes() -> bool {
@@ -47,7 +54,14 @@ fn yes() -> bool {
 
 impl Default for ProcessDeployRequest {
     fn default() -> Self {
-        Self { subdomain_id: None, root: None, spa: false, keep_old_files: None, publish: yes() }
+        Self {
+            subdomain_id: None,
+            root: None,
+            spa: false,
+            keep_old_files: None,
+            publish: yes(),
+            dry_run: false,
+        }
     }
 }
 
@@ -56,8 +70,8 @@ impl Default for ProcessDeployRequest {
 struct DeployedPage {
     /// Slug of the page. `/<slug>` answers with the page, or redirects to the path of its file.
     slug: String,
-    /// Id of the page.
-    id: Uuid,
+    /// Id of the page; null for one that does not exist yet, of a dry run.
+    id: Option<Uuid>,
     /// `created`, `updated` or `unchanged`.
     status: &'static str,
     /// Public URL of the page.
@@ -86,6 +100,8 @@ struct StalePage {
 pub(super) struct DeployResultResponse {
     /// Id of the deploy.
     deploy_id: Uuid,
+    /// Whether this is only what publishing would do, as `dryRun` asked (extension).
+    dry_run: bool,
     /// The HTML files of the zip that are pages. All files are served at their paths in the site.
     pages: Vec<DeployedPage>,
     /// Images and fonts, which are also served at URLs of their own.
@@ -101,7 +117,8 @@ pub(super) struct DeployResultResponse {
     /// Lines of `_redirects` and `_headers` that are ignored, slugs that differ from the paths of their files, and old files
     /// that the plan has no room to keep.
     notes: Vec<Note>,
-    /// Paths that pages and style sheets refer to but that are not in the zip.
+    /// Paths that pages and style sheets refer to but that are not in the zip; of a dry run without those that the site still
+    /// serves afterwards.
     missing_assets: Vec<String>,
     /// The site's previous deploy; null for none.
     previous_deploy_id: Option<Uuid>,
@@ -164,6 +181,10 @@ async fn process_deploy(
     let request = request.unwrap_or_default();
     let subdomain = call.subdomain(&mut conn, request.subdomain_id).await?;
     check_ready(&deploy)?;
+    if request.dry_run && !request.publish {
+        let rule = "dryRun answers what publishing would do; leave out publish";
+        return Err(Problem::validation(vec![FieldError::new("publish", "conflict", rule)]));
+    }
     if !request.publish {
         // The HTML of a preview has no pages, which a key could be restricted to.
         call.check_new(Resource::Pages)?;
@@ -180,6 +201,9 @@ async fn process_deploy(
         spa: request.spa,
         is_preview: !request.publish,
     };
+    if request.dry_run {
+        return dry_run(call, &app, &deploy, upload, &subdomain).await;
+    }
     let old_files = OldFiles::from_request(request.keep_old_files);
     let work = async {
         let site = deploys::build(&app, &call, upload, subdomain.id, &progress).await?;
@@ -205,6 +229,29 @@ async fn process_deploy(
             CreatedOrChanged::Created(call.created(response).with_next(next))
         }
     })
+}
+
+/// Answers what publishing would do. The deploy can be processed afterwards.
+async fn dry_run(
+    call: Call<scope::DeploysUpdate>,
+    app: &App,
+    deploy: &Deploy,
+    upload: Upload,
+    subdomain: &Subdomain,
+) -> Result<CreatedOrChanged<DeployPreviewResponse, DeployResultResponse>, Problem> {
+    let progress = Progress::default();
+    let work = async {
+        let mut site = deploys::build_unstored(app, &call, upload, subdomain.id, &progress).await?;
+        let planned = deploys::dry_run(app, &call, deploy.id, subdomain, &mut site).await?;
+        Ok((site, planned))
+    };
+    let (site, planned) = with_lease(app, &call, deploy, &progress, work).await?;
+    Progress::release(app, call.account_id, (deploy.id, deploy.status)).await;
+    let response =
+        DeployResultResponse { dry_run: true, ..result(app, deploy.id, &subdomain.name, site, planned) };
+    let hint = "Publish it; so far nothing was changed";
+    let next = call.suggestions(app, After::Deploy { id: deploy.id, hint }).await;
+    Ok(CreatedOrChanged::Changed(call.reply(response).with_next(next)))
 }
 
 /// Runs `work` on a deploy that no other process works on, and reports its progress. One deploy of an account is worked on
@@ -257,6 +304,7 @@ pub(super) fn result(
     let stale = published.stale.into_iter().map(|page| StalePage { slug: page.slug, id: page.id });
     DeployResultResponse {
         deploy_id,
+        dry_run: false,
         pages: published.pages.into_iter().map(view).collect(),
         assets,
         site_url: app.addresses.page(subdomain, domain::pages::INDEX),

@@ -25,6 +25,8 @@ pub(super) struct DeployState {
     is_live: bool,
     /// The subdomain it was published to, or is a preview of; null before processing.
     subdomain_id: Option<Uuid>,
+    /// What it changes, in its creator's words (extension); null for none.
+    message: Option<String>,
     /// The name of the key, or the email of the person, that created it; null for old deploys.
     created_by: Option<String>,
     created_at: DateTime<Utc>,
@@ -57,6 +59,7 @@ impl DeployState {
             subdomain_id: deploy.subdomain_id,
             preview_url: preview.map(|(token, name)| preview_url(app, &previews::label(token, name))),
             site_url: deploy.subdomain.as_deref().map(|name| app.addresses.page(name, INDEX)),
+            message: deploy.message,
             created_by: deploy.created_by,
             created_at: deploy.created_at,
             processed_at: deploy.processed_at,

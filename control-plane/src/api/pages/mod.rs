@@ -43,6 +43,8 @@ web::list_query!(PagesQuery {
     slug: Option<String>,
     /// Only pages in this folder.
     folder_id: Option<Uuid>,
+    /// Only pages of this subdomain (extension).
+    subdomain_id: Option<Uuid>,
     /// Order by creation; default `oldest`.
     sort: Option<Sort>,
 });
@@ -58,7 +60,11 @@ async fn list(
     let filter = call
         .list_filter_in(&mut conn, Resource::Pages, &query.pagination().sorted(query.sort), query.folder_id)
         .await?;
-    let pages = PageFilter { collection: query.collection.as_deref(), slug: query.slug.as_deref() };
+    let pages = PageFilter {
+        collection: query.collection.as_deref(),
+        slug: query.slug.as_deref(),
+        subdomain_id: query.subdomain_id,
+    };
     let found = store::pages::list_pages(&mut conn, call.account_id, &filter, &pages).await?;
     Ok(call.sorted_page(found, &filter, |row| PageView::new(&app, row)))
 }

@@ -100,6 +100,7 @@ impl Operation {
             .replace("{id}", id.unwrap_or(UNKNOWN_ID))
             .replace("{entryId}", UNKNOWN_ID)
             .replace("{subId}", UNKNOWN_ID)
+            .replace("{versionId}", UNKNOWN_ID)
             .replace("{deliveryId}", UNKNOWN_ID)
             .replace("{runId}", UNKNOWN_ID);
         let required = self.query.iter().filter(|(name, required, _)| {

@@ -12,5 +12,6 @@ mod keys;
 mod outages;
 mod pages;
 mod runs;
+mod sites;
 mod visitor;
 mod webhooks;

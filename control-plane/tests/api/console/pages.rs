@@ -6,11 +6,13 @@ use super::visitor::{BASE, Visitor, send};
 use crate::harness::Api;
 
 /// Every page without parameters.
-const PAGES: [&str; 7] = [
+const PAGES: [&str; 9] = [
     "/console",
+    "/console/sites",
     "/console/forms",
     "/console/analytics",
     "/console/webhooks",
+    "/console/automations",
     "/console/keys",
     "/console/account",
     "/console/account/activity",

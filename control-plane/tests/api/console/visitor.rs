@@ -93,6 +93,12 @@ impl<'a> Visitor<'a> {
         let further: Vec<_> = further.iter().copied().filter(|(name, _)| *name != "origin").collect();
         send(self.api, Method::POST, path, &[&headers[..], &further].concat(), &body).await
     }
+
+    /// Posts a body of any type from a page of this host.
+    pub(super) async fn post_bytes(&self, path: &str, content_type: &str, body: Vec<u8>) -> PageResponse {
+        let headers = [("cookie", self.cookie.as_str()), ("origin", BASE), ("content-type", content_type)];
+        send_bytes(self.api, Method::POST, path, &headers, body).await
+    }
 }
 
 pub(super) async fn send(
@@ -102,11 +108,21 @@ pub(super) async fn send(
     headers: &[(&str, &str)],
     body: &str,
 ) -> PageResponse {
+    send_bytes(api, method, path, headers, body.as_bytes().to_vec()).await
+}
+
+async fn send_bytes(
+    api: &Api,
+    method: Method,
+    path: &str,
+    headers: &[(&str, &str)],
+    body: Vec<u8>,
+) -> PageResponse {
     let mut request = Request::builder().method(method).uri(path);
     for (name, value) in headers {
         request = request.header(*name, *value);
     }
-    let response = api.raw_response(request.body(Body::from(body.to_owned())).unwrap()).await;
+    let response = api.raw_response(request.body(Body::from(body)).unwrap()).await;
     let (head, body) = response.into_parts();
     let html = String::from_utf8(body.collect().await.unwrap().to_bytes().to_vec()).unwrap();
     PageResponse { status: head.status, headers: head.headers, html }

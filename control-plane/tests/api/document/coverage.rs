@@ -23,7 +23,7 @@ fn documented() -> Vec<Endpoint> {
 /// The endpoint's path with a value for each parameter.
 fn path_of(endpoint: &Endpoint) -> String {
     let closed_port = "00000000-0000-0000-0000-000000000000";
-    let inner = ["{id}", "{entryId}", "{subId}", "{deliveryId}", "{runId}"];
+    let inner = ["{id}", "{entryId}", "{subId}", "{deliveryId}", "{runId}", "{versionId}"];
     inner.into_iter().fold(endpoint.path.clone(), |path, name| path.replace(name, closed_port))
 }
 

@@ -251,6 +251,10 @@ pub(super) fn all() -> Vec<Case> {
             path(own.page, json!({"archiveId": it.archive}))
         }),
         row("versions.list", "", Names(Pages), |_, it| path(it.page, Value::Null)),
+        row("versions.read", "", Names(Pages), |_, it| RecordedRequest {
+            inner: Some(it.version),
+            ..path(it.page, Value::Null)
+        }),
         row("versions.rollback", "", Names(Pages), |_, it| path(it.page, json!({"versionId": it.version}))),
         row("forms.list", "", Lists(Forms), |_, _| nothing()),
         row("forms.list", "?folderId", Names(Folders), |_, it| query(format!("?folderId={}", it.folder))),

@@ -125,8 +125,8 @@ impl Matrix<'_> {
         let id = request.id.map(|id| id.to_string()).unwrap_or_default();
         let inner = request.inner.map(|id| id.to_string()).unwrap_or_default();
         let path = endpoint.path.replace("{id}", &id).replace("{entryId}", &inner);
-        let path = path.replace("{subId}", &inner).replace("{deliveryId}", &inner).replace("{runId}", &inner)
-            + request.query.as_str();
+        let names = ["{subId}", "{deliveryId}", "{runId}", "{versionId}"];
+        let path = names.iter().fold(path, |path, name| path.replace(name, &inner)) + request.query.as_str();
         let method: Method = endpoint.method.parse().unwrap();
         let (status, body) = self.api.send_with(method, &path, &headers, &request.body).await;
         let response = read(status, &body);

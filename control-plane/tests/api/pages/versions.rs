@@ -31,6 +31,22 @@ async fn a_rollback_restores_a_version() {
         [json!([2, "U", true, null]), json!([1, "T", false, null])]
     );
 
+    let read = async |version: &Value| {
+        let path = format!("{path}/versions/{}", version["id"].as_str().unwrap());
+        api.send(Method::GET, &path, Some(&key), &Value::Null).await
+    };
+    let (status, first) = read(&versions[1]).await;
+    assert_eq!(status, StatusCode::OK, "{first}");
+    for part in ["title", "html", "css", "entryTemplate", "metadata"] {
+        assert_eq!(first[part], body[part], "{part}");
+    }
+    assert_eq!((&first["number"], &first["isCurrent"]), (&json!(1), &json!(false)));
+    let (_, current) = read(&versions[0]).await;
+    assert_eq!(
+        (&current["html"], &current["css"], &current["isCurrent"]),
+        (&json!("<p>2"), &Value::Null, &json!(true))
+    );
+
     let rollback = format!("{path}/rollback");
     let to = json!({"versionId": versions[1]["id"]});
     let (status, back) = api.send(Method::POST, &rollback, Some(&key), &to).await;
@@ -60,6 +76,9 @@ async fn a_rollback_requires_a_version_of_the_same_page() {
     let ((rollback, _), (_, other), (_, other_version)) =
         (create(&key, "one").await, create(&key, "other").await, create(&other_key, "one").await);
     for id in [other, other_version, json!("00000000-0000-0000-0000-000000000000")] {
+        let read = format!("{}/versions/{}", rollback.trim_end_matches("/rollback"), id.as_str().unwrap());
+        let (status, _) = api.send(Method::GET, &read, Some(&key), &Value::Null).await;
+        assert_eq!(status, StatusCode::NOT_FOUND);
         let (status, problem) =
             api.send(Method::POST, &rollback, Some(&key), &json!({"versionId": id})).await;
         assert_eq!((status, &problem["code"]), (StatusCode::NOT_FOUND, &json!("not_found")));

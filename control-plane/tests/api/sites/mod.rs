@@ -5,6 +5,7 @@ mod announced_attacks;
 mod assets;
 mod deploy_limits;
 mod deploys;
+mod dry_run;
 mod kept_files;
 mod owner;
 mod preview_limits;

@@ -41,7 +41,7 @@ pub(crate) struct FieldProblem {
 
 impl Refusal {
     /// Reads a problem document; `request_id` is that of the page.
-    pub(super) fn read(status: StatusCode, body: &[u8], request_id: &str) -> Self {
+    pub(crate) fn read(status: StatusCode, body: &[u8], request_id: &str) -> Self {
         let mut refusal = serde_json::from_slice::<Value>(body)
             .ok()
             .and_then(|problem| serde_json::from_value(problem).ok())

@@ -78,6 +78,31 @@ operations! {
     SUBMISSIONS_RESULTS = "submissions.results", GET "/api/forms/{id}/submissions/results";
     WORKFLOWS_LIST = "workflows.list", GET "/api/workflows";
     WORKFLOWS_READ = "workflows.read", GET "/api/workflows/{id}";
+
+    SUBDOMAINS_LIST = "subdomains.list", GET "/api/account/subdomains";
+    SUBDOMAINS_CREATE = "subdomains.create", POST "/api/account/subdomains";
+    DEPLOYS_CREATE = "deploys.create", POST "/api/deploy";
+    DEPLOYS_READ = "deploys.read", GET "/api/deploy/{id}";
+    DEPLOYS_PROCESS = "deploys.process", POST "/api/deploy/{id}/process";
+    DEPLOYS_PUBLISH = "deploys.publish", POST "/api/deploy/{id}/publish";
+    DEPLOYS_ROLLBACK = "deploys.rollback", POST "/api/deploy/{id}/rollback";
+    DEPLOYS_DELETE = "deploys.delete", DELETE "/api/deploy/{id}";
+    PAGES_LIST = "pages.list", GET "/api/pages";
+    PAGES_CREATE = "pages.create", POST "/api/pages";
+    PAGES_READ = "pages.read", GET "/api/pages/{id}";
+    PAGES_UPDATE = "pages.update", PUT "/api/pages/{id}";
+    PAGES_DELETE = "pages.delete", DELETE "/api/pages/{id}";
+    VERSIONS_LIST = "versions.list", GET "/api/pages/{id}/versions";
+    VERSIONS_READ = "versions.read", GET "/api/pages/{id}/versions/{versionId}";
+    VERSIONS_ROLLBACK = "versions.rollback", POST "/api/pages/{id}/rollback";
+    ENTRIES_LIST = "entries.list", GET "/api/pages/{id}/entries";
+    ENTRIES_DELETE = "entries.delete", DELETE "/api/pages/{id}/entries/{entryId}";
+    ENTRIES_ARCHIVES = "entries.archives", GET "/api/pages/archives";
+    ENTRIES_RESTORE = "entries.restore", POST "/api/pages/{id}/restore-entries";
+    DOMAINS_LIST = "domains.list", GET "/api/account/domains";
+    DOMAINS_CREATE = "domains.create", POST "/api/account/domains";
+    DOMAINS_CHECK = "domains.check", POST "/api/account/domains/{id}/check";
+    DOMAINS_DELETE = "domains.delete", DELETE "/api/account/domains/{id}";
 }
 
 #[cfg(test)]

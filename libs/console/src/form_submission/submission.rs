@@ -31,6 +31,11 @@ impl<S: Send + Sync> FromRequest<S> for FormSubmission {
 }
 
 impl FormSubmission {
+    /// The fields of a form that was posted in another encoding.
+    pub(crate) fn of(fields: Vec<(String, String)>) -> Self {
+        Self(fields)
+    }
+
     #[cfg(test)]
     pub(crate) fn parse(body: &str) -> Self {
         Self(form_urlencoded::parse(body.as_bytes()).into_owned().collect())

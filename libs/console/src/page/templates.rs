@@ -48,6 +48,15 @@ const SOURCES: &[(&str, &str)] = templates![
     "automations/edit.html",
     "webhooks/edit.html",
     "webhooks/delivery.html",
+    "sites/list.html",
+    "sites/frame.html",
+    "sites/macros.html",
+    "sites/deploys.html",
+    "sites/deploy.html",
+    "sites/pages.html",
+    "sites/page.html",
+    "sites/version.html",
+    "sites/domains.html",
 ];
 
 /// The parsed templates.

@@ -11,5 +11,17 @@ pub mod links;
 pub mod manifest;
 pub mod report;
 
+use crate::FieldError;
+use crate::field_error::check_length;
+
 /// Larger style sheets are served unchanged.
 pub const CSS_BYTES_MAX: usize = 4 << 20;
+/// Characters of a deploy's message.
+pub const MESSAGE_CHARS_MAX: usize = 200;
+
+/// Returns what is wrong with a deploy's message.
+pub fn check_message(message: &str) -> Vec<FieldError> {
+    let mut errors = Vec::new();
+    check_length(&mut errors, "message", message, 0, MESSAGE_CHARS_MAX);
+    errors
+}

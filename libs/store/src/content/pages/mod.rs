@@ -14,5 +14,5 @@ pub use read::{
     find_short_address, list_by_slugs, list_pages,
 };
 pub use schedule::{find_next_due, publish_due};
-pub use upsert::{PageUpsert, UpsertOutcome, upsert_page, upsert_pages};
+pub use upsert::{PageUpsert, UpsertOutcome, compare_pages, upsert_page, upsert_pages};
 pub use write::{NewPage, PageChange, insert_page, lock_page, update_page};

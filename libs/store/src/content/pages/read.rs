@@ -186,6 +186,8 @@ pub struct PageFilter<'a> {
     pub collection: Option<&'a str>,
     /// Only those with this slug, on any subdomain.
     pub slug: Option<&'a str>,
+    /// Only those of this subdomain.
+    pub subdomain_id: Option<Uuid>,
 }
 
 /// Returns a page of the list of the account's pages.
@@ -209,11 +211,13 @@ pub async fn list_pages(
                    left join short_addresses a on a.page_id = p.id left join page_views v on v.page_id = p.id
                    where p.account_id = $1 and ($2::uuid is null or p.folder_id = $2)
                      and ($3::uuid[] is null or p.id = any($3))
-                     and ($7::text is null or p.metadata ->> 'collection' = $7)"# + $with_slug,
+                     and ($7::text is null or p.metadata ->> 'collection' = $7)
+                     and ($9::uuid is null or p.subdomain_id = $9)"# + $with_slug,
                 "p.created_at",
                 "p.id",
                 pages.collection,
-                $slug
+                $slug,
+                pages.subdomain_id
             )
         };
     }

@@ -77,6 +77,23 @@ pub async fn upsert_page(
     outcomes.pop().ok_or(Error::Database(sqlx::Error::RowNotFound))
 }
 
+/// What an upsert writes.
+struct UpsertPlan {
+    outcomes: Vec<UpsertOutcome>,
+    new: Vec<NewPage>,
+    changed: Vec<ChangedPage>,
+}
+
+/// Returns the outcomes that [`upsert_pages`] would have now. Writes nothing.
+pub async fn compare_pages(
+    conn: &mut Conn,
+    account_id: Uuid,
+    pages: Vec<PageUpsert>,
+    now: DateTime<Utc>,
+) -> Result<Vec<UpsertOutcome>, Error> {
+    Ok(plan(conn, account_id, pages, now).await?.outcomes)
+}
+
 /// Like [`upsert_page`], for many pages with different slugs. Returns their outcomes in the same order.
 pub async fn upsert_pages(
     conn: &mut Conn,
@@ -84,6 +101,32 @@ pub async fn upsert_pages(
     pages: Vec<PageUpsert>,
     now: DateTime<Utc>,
 ) -> Result<Vec<UpsertOutcome>, Error> {
+    let UpsertPlan { outcomes, new, changed } = plan(conn, account_id, pages, now).await?;
+    insert_pages(conn, account_id, &new.iter().collect::<Vec<_>>()).await?;
+    if !changed.is_empty() {
+        update_pages(conn, account_id, &changed, now).await?;
+    }
+    let of_new = new.iter().map(|page| NewVersion {
+        page_id: page.id,
+        content: &page.content,
+        deploy_id: page.deploy_id,
+    });
+    let of_changed = changed.iter().filter(|page| page.has_new_content).map(|page| NewVersion {
+        page_id: page.id,
+        content: &page.content,
+        deploy_id: page.deploy_id,
+    });
+    insert_versions(conn, account_id, &of_new.chain(of_changed).collect::<Vec<_>>(), now).await?;
+    Ok(outcomes)
+}
+
+/// Compares pages with the stored ones, under the account's lock.
+async fn plan(
+    conn: &mut Conn,
+    account_id: Uuid,
+    pages: Vec<PageUpsert>,
+    now: DateTime<Utc>,
+) -> Result<UpsertPlan, Error> {
     usage::lock(conn, account_id).await?;
     let mut stored = find_current(conn, account_id, &pages).await?;
     let (mut outcomes, mut new, mut changed) = (Vec::with_capacity(pages.len()), Vec::new(), Vec::new());
@@ -108,22 +151,7 @@ pub async fn upsert_pages(
         };
         outcomes.push(outcome);
     }
-    insert_pages(conn, account_id, &new.iter().collect::<Vec<_>>()).await?;
-    if !changed.is_empty() {
-        update_pages(conn, account_id, &changed, now).await?;
-    }
-    let of_new = new.iter().map(|page| NewVersion {
-        page_id: page.id,
-        content: &page.content,
-        deploy_id: page.deploy_id,
-    });
-    let of_changed = changed.iter().filter(|page| page.has_new_content).map(|page| NewVersion {
-        page_id: page.id,
-        content: &page.content,
-        deploy_id: page.deploy_id,
-    });
-    insert_versions(conn, account_id, &of_new.chain(of_changed).collect::<Vec<_>>(), now).await?;
-    Ok(outcomes)
+    Ok(UpsertPlan { outcomes, new, changed })
 }
 
 fn new_page(page: PageUpsert, publication: Publication, now: DateTime<Utc>) -> NewPage {

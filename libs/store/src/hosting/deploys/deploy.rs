@@ -95,6 +95,8 @@ pub struct Deploy {
     pub preview_token: Option<String>,
     /// When a preview ends or ended.
     pub preview_expires_at: Option<DateTime<Utc>>,
+    /// What it changes, in its creator's words.
+    pub message: Option<String>,
 }
 
 /// A row of a deploy.
@@ -118,6 +120,7 @@ pub(super) struct DeployRow {
     pub(super) stats: Option<Value>,
     pub(super) preview_token: Option<String>,
     pub(super) preview_expires_at: Option<DateTime<Utc>>,
+    pub(super) message: Option<String>,
     pub(super) blob_id: Option<Uuid>,
     pub(super) sha256: Option<Vec<u8>>,
 }
@@ -148,6 +151,7 @@ impl TryFrom<DeployRow> for Deploy {
             stats: row.stats.and_then(|stats| serde_json::from_value(stats).ok()),
             preview_token: row.preview_token,
             preview_expires_at: row.preview_expires_at,
+            message: row.message,
         })
     }
 }
@@ -194,7 +198,7 @@ pub async fn find_deploy(conn: &mut Conn, account_id: Uuid, id: Uuid) -> Result<
         DeployRow,
         r#"select d.id, d.subdomain_id, s.name as "subdomain?", d.status, d.size_bytes, d.has_manifest, d.leased_until,
                   d.files_done, d.files_total, d.has_files, d.previous_id, d.created_at, d.created_by, d.created_by_key,
-                  d.processed_at, d.stats, d.preview_token, d.preview_expires_at, b.id as "blob_id?", b.sha256 as "sha256?",
+                  d.processed_at, d.stats, d.preview_token, d.preview_expires_at, d.message, b.id as "blob_id?", b.sha256 as "sha256?",
                   exists (select from served_deploys v where v.deploy_id = d.id) as "is_live!"
            from deploys d left join blobs b on b.id = d.blob_id left join subdomains s on s.id = d.subdomain_id
            where d.account_id = $1 and d.id = $2"#,

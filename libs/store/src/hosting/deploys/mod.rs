@@ -5,6 +5,7 @@ mod deploy;
 pub mod files;
 pub mod kept_files;
 mod list;
+mod message;
 pub mod previews;
 pub mod sources;
 pub mod undo;
@@ -15,3 +16,4 @@ pub use deploy::{
     update_uploaded,
 };
 pub use list::list_deploys;
+pub use message::update_message;
