@@ -12,6 +12,7 @@ mod keys;
 mod outages;
 mod pages;
 mod runs;
+mod site_pages;
 mod sites;
 mod visitor;
 mod webhooks;
