@@ -80,7 +80,7 @@ async fn a_webhook_is_edited_and_limited_to_forms() {
 
 #[tokio::test]
 async fn a_new_secret_needs_a_fresh_sign_in_which_leads_back() {
-    let owner = Owner::new(&[]).await;
+    let owner = Owner::new(&["keys.cache_ttl=0s"]).await;
     let ada = Visitor::of(&owner.api, &owner.key, owner.account_id).await;
     let (_, webhook) = owner.webhook(hook()).await;
     let page = page_of(&webhook);
