@@ -184,7 +184,7 @@ test("the timeline of a live run follows it, and keeps what is open", async () =
   await ada.page.locator("#step-1 > summary").click();
   await ada.page.locator("#step-1 > summary").focus();
   // The story does not reload the page: it becomes that of the ended run by itself.
-  await ada.page.getByText("All said").waitFor({ timeout: 60_000 });
+  await ada.page.getByText("All said").first().waitFor({ timeout: 60_000 });
   await ada.page.getByRole("button", { name: "Run again", exact: true }).waitFor();
   assert.equal(await live.count(), 0);
   assert.deepEqual(ada.complaints, []);

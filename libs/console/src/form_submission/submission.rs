@@ -31,7 +31,7 @@ impl<S: Send + Sync> FromRequest<S> for FormSubmission {
 }
 
 impl FormSubmission {
-    /// The fields of a form that was posted in another encoding.
+    /// Returns the form of these fields, such as of a form that was posted in another encoding.
     pub(crate) fn of(fields: Vec<(String, String)>) -> Self {
         Self(fields)
     }
@@ -39,11 +39,6 @@ impl FormSubmission {
     #[cfg(test)]
     pub(crate) fn parse(body: &str) -> Self {
         Self(form_urlencoded::parse(body.as_bytes()).into_owned().collect())
-    }
-
-    /// Makes a form of these fields.
-    pub(crate) fn of(fields: Vec<(String, String)>) -> Self {
-        Self(fields)
     }
 
     /// Returns the fields in their order, without those that every form has.
