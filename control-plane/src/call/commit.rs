@@ -24,6 +24,11 @@ impl<S> Call<S> {
         app.commit(tx, changes).await
     }
 
+    /// Commits a transaction that found nothing to change. The log of changes has no row of it.
+    pub(crate) async fn commit_unchanged(&self, app: &App, tx: Tx) -> Result<(), Problem> {
+        app.commit(tx, Vec::new()).await
+    }
+
     /// As [`App::commit_and_send`], with the call in the log of changes.
     pub(crate) async fn commit_and_send(
         &self,

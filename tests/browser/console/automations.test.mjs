@@ -74,7 +74,7 @@ for (const javaScriptEnabled of [true, false]) {
     await reloadUntil(ada, "Tries again");
     await ada.seesText("Last 24 hours");
     await ada.page.getByRole("link", { name: /^Delivery: submission.created/ }).click();
-    await ada.page.getByText("Status 503").waitFor();
+    await ada.page.getByText("Status 503").first().waitFor();
     await ada.seesText("⟨U+202E⟩");
     assert.notEqual(await ada.page.title(), "owned");
 

@@ -95,7 +95,7 @@ test("the screens of a site and of the account are accessible and fit, full, emp
       visits: `${root}/visits?period=custom&from=2026-01-01&to=2026-03-01`,
       funnels: `${root}/funnels?steps[0].value=/`,
       retention: `${root}/retention?firstEvent=engagement`,
-      activity: "/console/account/activity?actorType=nobody",
+      activity: "/console/account/activity?actorType=robot",
     });
   }
 });

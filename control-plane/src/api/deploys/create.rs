@@ -73,13 +73,13 @@ pub(super) async fn create(
     let (CreateDeployRequest { size_bytes, files, message }, _share) =
         body.read(&app, call.account_id).await?;
     let min_bytes = if files.is_some() { 0 } else { 1 };
+    let message = message.as_deref().map(str::trim).filter(|message| !message.is_empty());
+    let mut errors = message.map(check_message).unwrap_or_default();
     if !(min_bytes..=ZIP_BYTES_MAX).contains(&size_bytes) {
         let max = units::size(ZIP_BYTES_MAX.unsigned_abs());
         let rule = format!("sizeBytes must be {min_bytes} to {ZIP_BYTES_MAX}, which is {max}");
-        return Err(Problem::validation(vec![FieldError::new("sizeBytes", "range", rule)]));
+        errors.push(FieldError::new("sizeBytes", "range", rule));
     }
-    let message = message.as_deref().map(str::trim).filter(|message| !message.is_empty());
-    let errors = message.map(check_message).unwrap_or_default();
     if !errors.is_empty() {
         return Err(Problem::validation(errors));
     }

@@ -117,9 +117,8 @@ async fn create(
         changes.push(change);
         site = Some(new);
     }
-    // The same launch again is no change, so the log of changes has no row of it.
     if changes.is_empty() {
-        app.commit(tx, changes).await?;
+        call.commit_unchanged(&app, tx).await?;
     } else {
         call.set_changed(Resource::Subdomains, subdomain.id, &subdomain.name);
         call.commit(&app, tx, changes).await?;

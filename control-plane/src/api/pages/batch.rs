@@ -224,7 +224,7 @@ async fn publish_one(
     };
     let upserted = upsert_page(&mut tx, account_id, upsert, app.clock.now()).await?;
     match upserted {
-        UpsertOutcome::Unchanged(_) => app.commit(tx, vec![]).await?,
+        UpsertOutcome::Unchanged(_) => call.commit_unchanged(app, tx).await?,
         UpsertOutcome::Created(id) | UpsertOutcome::Updated(id) => {
             let location = store::pages::find_location(&mut tx, account_id, id).await?;
             let slug = location.as_ref().map_or("", |location| location.slug.as_str());

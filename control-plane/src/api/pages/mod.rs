@@ -37,13 +37,13 @@ pub(super) fn resource() -> web::Resource<App> {
 }
 
 web::list_query!(PagesQuery {
-    /// Only pages with this value of `metadata.collection`.
+    /// Filter by `metadata.collection`.
     collection: Option<String>,
-    /// Only pages with this slug, at most one per subdomain.
+    /// Filter by slug.
     slug: Option<String>,
-    /// Only pages in this folder.
+    /// Filter by folder.
     folder_id: Option<Uuid>,
-    /// Only pages of this subdomain (extension).
+    /// Filter by subdomain (extension).
     subdomain_id: Option<Uuid>,
     /// Order by creation; default `oldest`.
     sort: Option<Sort>,

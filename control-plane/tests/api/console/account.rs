@@ -135,7 +135,7 @@ async fn the_log_tells_who_changed_what_and_is_filtered() {
     assert!(!by_key.html.contains("Update the account"));
     ada.get(&format!("{path}?resourceId={form}")).await.contains("Remove the filter: resource");
     ada.get(&format!("{path}?operation=pages.create")).await.contains("No such change");
-    let refused = ada.get(&format!("{path}?actorType=nobody")).await;
+    let refused = ada.get(&format!("{path}?actorType=robot")).await;
     assert_eq!(refused.status, StatusCode::BAD_REQUEST);
     assert_eq!(refused.html.matches("<h1").count(), 1);
     let other = eve.get(&format!("{path}?resourceId={form}")).await;

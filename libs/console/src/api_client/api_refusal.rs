@@ -1,5 +1,7 @@
 //! Why the API refused a call, as its problem document says.
 
+use std::ops::{Deref, DerefMut};
+
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -7,10 +9,15 @@ use serde_json::Value;
 /// The code of a call with an unreadable answer.
 const UNREADABLE: &str = "internal";
 
-/// A refused call. Screens show it, so its names are those of the templates.
+/// A refused call. Boxed, so that an [`Answer`](super::Answer) stays small.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct Refusal(Box<RefusalParts>);
+
+/// What a refusal says. Screens show it, so its names are those of the templates.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Refusal {
+pub(crate) struct RefusalParts {
     pub(crate) status: u16,
     pub(crate) code: String,
     pub(crate) title: String,
@@ -39,6 +46,20 @@ pub(crate) struct FieldProblem {
     pub(crate) message: String,
 }
 
+impl Deref for Refusal {
+    type Target = RefusalParts;
+
+    fn deref(&self) -> &RefusalParts {
+        &self.0
+    }
+}
+
+impl DerefMut for Refusal {
+    fn deref_mut(&mut self) -> &mut RefusalParts {
+        &mut self.0
+    }
+}
+
 impl Refusal {
     /// Reads a problem document; `request_id` is that of the page.
     pub(crate) fn read(status: StatusCode, body: &[u8], request_id: &str) -> Self {
@@ -52,22 +73,21 @@ impl Refusal {
         refusal
     }
 
-    /// Returns it with a link to sign in again that leads back to this page.
+    /// Returns it with a link to sign in again, if it has one, that leads back to this page.
     #[must_use]
-    pub(super) fn leading_back_to(mut self, page: &str) -> Self {
+    pub(crate) fn leading_back_to(mut self, page: &str) -> Self {
         if let Some(link) = &mut self.sign_in_url {
+            let base = link.split("returnTo=").next().unwrap_or_default().trim_end_matches(['?', '&']);
             let query =
                 form_urlencoded::Serializer::new(String::new()).append_pair("returnTo", page).finish();
-            let separator = if link.contains('?') { '&' } else { '?' };
-            link.push(separator);
-            link.push_str(&query);
+            *link = format!("{base}{}{query}", if base.contains('?') { '&' } else { '?' });
         }
         self
     }
 
     /// A refusal by the console itself.
     pub(crate) fn new(status: StatusCode, code: &str, title: &str, detail: &str) -> Self {
-        Self {
+        Self(Box::new(RefusalParts {
             status: status.as_u16(),
             code: code.to_owned(),
             title: title.to_owned(),
@@ -79,30 +99,19 @@ impl Refusal {
             limit: None,
             sign_in_url: None,
             request_id: String::new(),
-        }
+        }))
     }
 
     /// A refusal by the console itself, of one field.
     pub(crate) fn at(status: StatusCode, field: &str, message: &str) -> Self {
         let error = FieldProblem { field: field.to_owned(), message: message.to_owned() };
-        let refusal = Self::new(status, "validation_failed", "Something is not right yet", message);
-        Self { field_errors: vec![error], ..refusal }
+        let mut refusal = Self::new(status, "validation_failed", "Something is not right yet", message);
+        refusal.field_errors.push(error);
+        refusal
     }
 
     pub(crate) fn status(&self) -> StatusCode {
         StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
-    }
-
-    /// Lets the sign-in that the refusal asks for lead back to a path of the console.
-    #[must_use]
-    pub(crate) fn returning_to(mut self, path: &str) -> Self {
-        let with_path = |url: String| {
-            let query =
-                form_urlencoded::Serializer::new(String::new()).append_pair("returnTo", path).finish();
-            format!("{url}{}{query}", if url.contains('?') { '&' } else { '?' })
-        };
-        self.sign_in_url = self.sign_in_url.map(with_path);
-        self
     }
 
     /// Whether the viewer must sign in.
@@ -129,6 +138,9 @@ mod tests {
     fn signing_in_again_leads_back_to_the_page() {
         let body = br#"{"status":403,"code":"sign_in_again","title":"x","detail":"x","signInUrl":"/login?again=true"}"#;
         let refusal = Refusal::read(StatusCode::FORBIDDEN, body, "r").leading_back_to("/console/keys?a=b");
-        assert_eq!(refusal.sign_in_url.unwrap(), "/login?again=true&returnTo=%2Fconsole%2Fkeys%3Fa%3Db");
+        let link = refusal.sign_in_url.as_deref();
+        assert_eq!(link, Some("/login?again=true&returnTo=%2Fconsole%2Fkeys%3Fa%3Db"));
+        let elsewhere = refusal.leading_back_to("/console");
+        assert_eq!(elsewhere.sign_in_url.as_deref(), Some("/login?again=true&returnTo=%2Fconsole"));
     }
 }

@@ -44,7 +44,7 @@ pub(super) fn dropped(overview: &Value) -> Vec<Dropped> {
         }
     }
     dropped.retain(|row| row.count > 0);
-    dropped.sort_by(|a, b| b.count.cmp(&a.count));
+    dropped.sort_by_key(|row| std::cmp::Reverse(row.count));
     dropped
 }
 

@@ -95,8 +95,8 @@ impl Figure {
 
 /// Returns the figure of a metric in an overview.
 pub(super) fn figure_of<'a>(metric: &Metric, overview: &'a Value) -> &'a Value {
-    let figures = overview["figures"].as_array().into_iter().flatten();
-    figures.filter(|figure| figure["metric"] == metric.id).next_back().unwrap_or(&Value::Null)
+    let mut figures = overview["figures"].as_array().into_iter().flatten();
+    figures.rfind(|figure| figure["metric"] == metric.id).unwrap_or(&Value::Null)
 }
 
 /// Returns what changed, as a sentence: `31 % more visitors than in the 30 days before.`

@@ -109,7 +109,7 @@ pub(crate) async fn count_active(
                 ([(header::CONTENT_TYPE, "text/plain; charset=utf-8")], text.clone()).into_response();
             answer_part(&console, &viewer, response, &text)
         }
-        Err(refusal) => (refusal.status(), refusal.title).into_response(),
+        Err(refusal) => (refusal.status(), refusal.title.clone()).into_response(),
     }
 }
 

@@ -68,7 +68,7 @@ pub(super) async fn delete(
     match console.call(&viewer, Call::of(&FORMS_DELETE).path("id", id)).await {
         Ok(_) => redirect(&console, "/console/forms", Some(Flash::FormDeleted)),
         Err(refusal) => {
-            let refusal = refusal.returning_to(&format!("{}?confirm=delete", details_path(id)));
+            let refusal = refusal.leading_back_to(&format!("{}?confirm=delete", details_path(id)));
             let add = with_problem(refusal);
             respond(&console, &viewer, id, |page| add(page).with("asks_to_delete", true)).await
         }

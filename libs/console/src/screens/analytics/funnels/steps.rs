@@ -106,7 +106,7 @@ mod tests {
         let problem = |field: &str| FieldProblem { field: field.to_owned(), message: "m".to_owned() };
         refusal.field_errors = vec![problem("steps[1].event"), problem("period")];
         let fields: Vec<_> =
-            rows.with_input_names(refusal).field_errors.into_iter().map(|error| error.field).collect();
+            rows.with_input_names(refusal).field_errors.iter().map(|error| error.field.clone()).collect();
         assert_eq!(fields, ["steps[2].value", "period"]);
         assert_eq!(StepRows::of(&UrlQuery::parse("steps[0].value=&period=7d")), None);
     }

@@ -63,9 +63,8 @@ pub(crate) async fn update(
     page.insert("ifUnmodifiedSince".to_owned(), json!(form.get("updated_at")));
     let html = page["html"].as_str().unwrap_or_default().to_owned();
     let call = Call::of(&PAGES_UPDATE).path("id", id).body(Value::Object(page));
-    let refusal = match console.call(&viewer, call).await {
-        Ok(_) => return redirect(&console, &path_of(site_id, "pages", id), Some(Flash::PageSaved)),
-        Err(refusal) => refusal,
+    let Err(refusal) = console.call(&viewer, call).await else {
+        return redirect(&console, &path_of(site_id, "pages", id), Some(Flash::PageSaved));
     };
     let mut stale = None;
     if refusal.code == "stale_write"
