@@ -224,7 +224,7 @@ async fn a_new_link_works_although_the_form_of_the_old_one_was_open() {
     let old = browser.post(&trial.path, &[]).await;
     assert_eq!(old.status, StatusCode::NOT_FOUND, "{}", old.text);
     assert!(old.text.contains("replaced by a newer one"), "{}", old.text);
-    assert_eq!(browser.post(new_path, &[]).await.header("location"), "/account");
+    assert_eq!(browser.post(new_path, &[]).await.header("location"), "/console");
     assert_eq!(fixture.account(&trial.key).await.1["_meta"]["claimed"], true);
 }
 
