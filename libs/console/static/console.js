@@ -102,10 +102,8 @@ addEventListener("input", ({ target }) => {
   if (button) wait = setTimeout(draw, 400, button);
 });
 function draw(button) {
-  const old = one("iframe[name]"), frame = old.cloneNode();
-  old.name = "";
-  old.before(frame);
-  frame.onload = () => old.remove();
+  const old = one("iframe[name]");
+  old.replaceWith(old.cloneNode());
   button.form.requestSubmit(button);
 }
 addEventListener("keydown", (event) => {
