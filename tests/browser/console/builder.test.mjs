@@ -58,7 +58,7 @@ for (const javaScriptEnabled of [true, false]) {
     await ada.page.getByLabel("Name of the form").fill("");
     await ada.click("button", "Save");
     await ada.page.getByRole("alert").getByRole("link", { name: "The name must not be empty" }).click();
-    assert.equal(await ada.page.evaluate(() => document.activeElement.name), "name");
+    await ada.page.locator("[name=name]:focus").waitFor();
     await ada.page.getByLabel("Name of the form").fill("Ask us again");
     await ada.click("button", "Save");
     await ada.seesText("Saved.");
@@ -78,6 +78,9 @@ for (const javaScriptEnabled of [true, false]) {
 test("the preview follows the form without growing the history", async () => {
   const ada = await signedIn(system, "preview@example.com");
   await ada.open("/console/forms/new?preset=empty");
+  // A form without a name is not shown.
+  await preview(ada).getByText("name must not be empty").waitFor();
+  await ada.page.getByLabel("Name of the form").fill("Survey");
   await preview(ada).getByText("Question 1").waitFor();
   const before = await ada.page.evaluate(() => history.length);
   for (const label of ["First", "Second"]) {
