@@ -22,9 +22,7 @@ async function uploadScript(key) {
   const sent = await fetch(`${system.base}${path}/submit`, { method: "POST", body, headers: { accept: "application/json" } });
   assert.equal(sent.status, 201, await sent.text());
   const list = await call(system.base, "GET", `${path}/submissions`, { key });
-  const file = JSON.stringify(list.body).match(/\/api\/forms\/[^"]*\/files\/[^"?]*/)?.[0];
-  assert.ok(file, JSON.stringify(list.body));
-  return file;
+  return `${path}/files/${list.body.submissions[0].files[0].objectId}`;
 }
 
 test("XSS: neither an uploaded script, nor inline code, nor the script of another host runs on a page of the console", async () => {
