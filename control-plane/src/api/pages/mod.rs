@@ -43,7 +43,7 @@ web::list_query!(PagesQuery {
     slug: Option<String>,
     /// Filter by folder.
     folder_id: Option<Uuid>,
-    /// Filter by subdomain (extension).
+    /// Filter by subdomain.
     subdomain_id: Option<Uuid>,
     /// Order by creation; default `oldest`.
     sort: Option<Sort>,
