@@ -99,6 +99,20 @@ impl Fixture {
         segments.iter().for_each(|(path, bytes)| std::fs::write(path, bytes).unwrap());
     }
 
+    /// Makes the segments in the current folder older: the time is a part of their names.
+    pub(crate) fn age_segments(&self, age: TimeDelta) {
+        for (path, _) in self.read_segments() {
+            let id: Uuid = path.file_stem().unwrap().to_str().unwrap().parse().unwrap();
+            let (seconds, nanoseconds) = id.get_timestamp().unwrap().to_unix();
+            let created_at = DateTime::from_timestamp(seconds.cast_signed(), nanoseconds).unwrap() - age;
+            let millis = u64::try_from(created_at.timestamp_millis()).unwrap();
+            let id = uuid::Builder::from_unix_timestamp_millis(millis, &Rng::system().bytes()).into_uuid();
+            let name = id.to_string();
+            let aged = path.with_file_name(name).with_extension(path.extension().unwrap());
+            std::fs::rename(path, aged).unwrap();
+        }
+    }
+
     /// Returns this month's events charged to the account of the site with this token.
     pub(crate) async fn charged_events(&self, site_token: &str) -> i64 {
         let mut conn = store::acquire(&self.database.db).await.unwrap();
