@@ -52,15 +52,19 @@ messages! {
     FormClosed = "form-closed", "The form is closed. Visitors read that it takes no more answers.";
     FormOpened = "form-opened", "The form is open again.";
 
+    SiteRenamed = "site-renamed", "Renamed. The site answers at its new address, and no longer at the old one.";
+    AssetStored = "asset-stored", "Stored. Its address is below.";
     SiteMade = "site-made", "The site is made. Publish something on it.";
     PageSaved = "page-saved", "Saved.";
     PageMade = "page-made", "The page is made.";
     PageDeleted = "page-deleted", "The page is deleted. Its entries are archived.";
     VersionRestored = "version-restored", "The version is restored. What it replaced is a version, too.";
+    EntryAdded = "entry-added", "The entry is added.";
     EntriesRestored = "entries-restored", "The entries are restored.";
     RolledBack = "rolled-back", "The deploy is rolled back.";
     DomainAdded = "domain-added", "The domain is added. Now set its records.";
     DomainChecked = "domain-checked", "The records were looked up.";
+    DomainSaved = "domain-saved", "Saved. Visitors get it within a second.";
     DomainRemoved = "domain-removed", "The domain is removed.";
 }
 

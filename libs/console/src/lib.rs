@@ -6,6 +6,7 @@
 mod api_client;
 mod assets;
 mod charts;
+mod file_store;
 mod flash;
 mod form_submission;
 mod formatting;
@@ -16,7 +17,6 @@ mod state;
 mod static_files;
 mod url_query;
 mod viewer;
-mod zip_store;
 
 use std::sync::Arc;
 
@@ -31,7 +31,7 @@ use tower_http::compression::predicate::{DefaultPredicate, Predicate};
 use web::CompletedRequest;
 
 pub use assets::Assets;
-pub use zip_store::ZipStore;
+pub use file_store::FileStore;
 
 use api_client::ApiClient;
 use screens::{
@@ -50,8 +50,8 @@ pub struct Setup {
     pub count: fn(&CompletedRequest<'_>),
     /// The OpenAPI document, which types the fields of forms.
     pub document: Value,
-    /// Stores zips that forms carry.
-    pub zip_store: ZipStore,
+    /// Stores files that forms carry.
+    pub file_store: FileStore,
     pub clock: Clock,
     pub rng: Rng,
 }
@@ -62,7 +62,7 @@ pub fn routes<S>(setup: Setup) -> Router<S> {
         api: ApiClient::new(setup.api, setup.count, &setup.assets.base),
         assets: setup.assets,
         document: Arc::new(setup.document),
-        zip_store: setup.zip_store,
+        file_store: setup.file_store,
         clock: setup.clock,
         rng: setup.rng,
     };

@@ -81,6 +81,7 @@ operations! {
 
     SUBDOMAINS_LIST = "subdomains.list", GET "/api/account/subdomains";
     SUBDOMAINS_CREATE = "subdomains.create", POST "/api/account/subdomains";
+    SUBDOMAINS_RENAME = "subdomains.rename", PUT "/api/account/subdomain";
     DEPLOYS_CREATE = "deploys.create", POST "/api/deploy";
     DEPLOYS_READ = "deploys.read", GET "/api/deploy/{id}";
     DEPLOYS_PROCESS = "deploys.process", POST "/api/deploy/{id}/process";
@@ -95,6 +96,10 @@ operations! {
     VERSIONS_LIST = "versions.list", GET "/api/pages/{id}/versions";
     VERSIONS_READ = "versions.read", GET "/api/pages/{id}/versions/{versionId}";
     VERSIONS_ROLLBACK = "versions.rollback", POST "/api/pages/{id}/rollback";
+    ASSETS_LIST = "assets.list", GET "/api/pages/assets";
+    ASSETS_CREATE = "assets.create", POST "/api/pages/assets";
+    ASSETS_DELETE = "assets.delete", DELETE "/api/pages/assets/{id}";
+    ENTRIES_CREATE = "entries.create", POST "/api/pages/{id}/entries";
     ENTRIES_LIST = "entries.list", GET "/api/pages/{id}/entries";
     ENTRIES_DELETE = "entries.delete", DELETE "/api/pages/{id}/entries/{entryId}";
     ENTRIES_ARCHIVES = "entries.archives", GET "/api/pages/archives";
@@ -102,6 +107,7 @@ operations! {
     DOMAINS_LIST = "domains.list", GET "/api/account/domains";
     DOMAINS_CREATE = "domains.create", POST "/api/account/domains";
     DOMAINS_CHECK = "domains.check", POST "/api/account/domains/{id}/check";
+    DOMAINS_UPDATE = "domains.update", PATCH "/api/account/domains/{id}";
     DOMAINS_DELETE = "domains.delete", DELETE "/api/account/domains/{id}";
 }
 

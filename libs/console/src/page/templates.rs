@@ -57,6 +57,7 @@ const SOURCES: &[(&str, &str)] = templates![
     "sites/page.html",
     "sites/version.html",
     "sites/domains.html",
+    "sites/assets.html",
 ];
 
 /// The parsed templates.
