@@ -52,6 +52,10 @@ messages! {
     FormClosed = "form-closed", "The form is closed. Visitors read that it takes no more answers.";
     FormOpened = "form-opened", "The form is open again.";
 
+    CountedSiteMade = "counted-site-made", "The site is made. Its visits are counted from now on.";
+    CountedSiteSaved = "counted-site-saved", "Saved. Visits from now on follow it.";
+    CountedSiteDeleted = "counted-site-deleted", "The site is deleted, with all that was counted.";
+
     SiteMade = "site-made", "The site is made. Publish something on it.";
     PageSaved = "page-saved", "Saved.";
     PageMade = "page-made", "The page is made.";

@@ -42,6 +42,8 @@ test("every screen fits at five widths, from right to left and with wide text, a
     `/console/forms/${form}`,
     `/console/forms/${form}/submissions/${submissions.body.submissions[0].id}`,
     `/console/analytics/${site.id}`,
+    "/console/analytics?all=true",
+    `/console/analytics/${site.id}/settings?delete=true`,
     `/console/webhooks/${hook.body.id}`,
     "/console/nothing",
   ];
@@ -57,7 +59,7 @@ test("every screen fits at five widths, from right to left and with wide text, a
     for (const width of [WIDTHS[0], WIDTHS[4]]) {
       await ada.page.setViewportSize({ width, height: 800 });
       await fits(ada, `${path} from right to left at ${width}`);
-      await ada.screenshot(`console-rtl-${path.replaceAll("/", "-").slice(9, 30)}-${width}`);
+      await ada.screenshot(`console-rtl-${path.replaceAll(/[/?=]/g, "-").slice(9, 30)}-${width}`);
     }
     await ada.page.evaluate(() => document.documentElement.setAttribute("dir", "ltr"));
     await ada.page.addStyleTag({ content: TEXT_SPACING });

@@ -53,6 +53,7 @@ async function screens(page) {
     `/console/forms/${formId}`,
     `/console/forms/${formId}/submissions/${submissions.body.submissions[0].id}`,
     `/console/analytics/${site.id}`,
+    `/console/analytics/${site.id}/settings`,
     `/console/webhooks/${hook}`,
   ];
 }

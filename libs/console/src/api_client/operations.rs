@@ -31,6 +31,9 @@ operations! {
     SUBMISSIONS_DELETE_ONE = "submissions.delete_one", DELETE "/api/forms/{id}/submissions/{subId}";
     ANALYTICS_LIST = "analytics.list", GET "/api/analytics/sites";
     ANALYTICS_READ = "analytics.read", GET "/api/analytics/sites/{id}";
+    ANALYTICS_CREATE = "analytics.create", POST "/api/analytics/sites";
+    ANALYTICS_UPDATE = "analytics.update", PATCH "/api/analytics/sites/{id}";
+    ANALYTICS_DELETE = "analytics.delete", DELETE "/api/analytics/sites/{id}";
     ANALYTICS_QUERY = "analytics.query", GET "/api/analytics/query";
     ANALYTICS_REALTIME = "analytics.realtime", GET "/api/analytics/realtime";
     DEPLOYS_LIST = "deploys.list", GET "/api/deploy";

@@ -39,6 +39,7 @@ const SOURCES: &[(&str, &str)] = templates![
     "analytics/visits.html",
     "analytics/funnels.html",
     "analytics/retention.html",
+    "analytics/settings.html",
     "automations/head.html",
     "automations/run_rows.html",
     "automations/list.html",
