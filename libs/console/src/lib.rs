@@ -76,6 +76,7 @@ pub fn routes<S>(setup: Setup) -> Router<S> {
         .route("/console/forms/{id}/submissions/{submission}", get(submissions::read))
         .route("/console/forms/{id}/submissions/{submission}/retry", post(submissions::retry))
         .route("/console/keys", get(keys::list).post(keys::create))
+        .route("/console/keys/{id}/rotate", post(keys::rotate))
         .route("/console/keys/{id}/revoke", post(keys::revoke))
         .merge(account::routes())
         .merge(analytics::routes())

@@ -39,6 +39,7 @@ operations! {
     DEPLOYS_LIST = "deploys.list", GET "/api/deploy";
     KEYS_LIST = "keys.list", GET "/api/keys";
     KEYS_CREATE = "keys.create", POST "/api/keys";
+    KEYS_ROTATE = "keys.rotate", POST "/api/keys/{id}/rotate";
     KEYS_REVOKE = "keys.revoke", DELETE "/api/keys/{id}";
     WEBHOOKS_LIST = "webhooks.list", GET "/api/webhooks";
     WEBHOOKS_READ = "webhooks.read", GET "/api/webhooks/{id}";
