@@ -56,6 +56,12 @@ messages! {
     CountedSiteSaved = "counted-site-saved", "Saved. Visits from now on follow it.";
     CountedSiteDeleted = "counted-site-deleted", "The site is deleted, with all that was counted.";
 
+    FolderMade = "folder-made", "The folder is made. Put something in.";
+    FolderSaved = "folder-saved", "Saved.";
+    FolderDeleted = "folder-deleted", "The folder is deleted. What was in it is in no folder now.";
+    PutIn = "put-in", "Put into the folder.";
+    TakenOut = "taken-out", "Taken out of the folder.";
+
     SiteMade = "site-made", "The site is made. Publish something on it.";
     PageSaved = "page-saved", "Saved.";
     PageMade = "page-made", "The page is made.";

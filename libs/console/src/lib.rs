@@ -35,8 +35,8 @@ pub use zip_store::ZipStore;
 
 use api_client::ApiClient;
 use screens::{
-    account, analytics, automations, builder, form_details, forms, keys, overview, sites, static_file,
-    submissions, theme, webhooks, welcome,
+    account, analytics, automations, builder, folders, form_details, forms, keys, overview, sites,
+    static_file, submissions, theme, webhooks, welcome,
 };
 use state::Console;
 
@@ -82,6 +82,7 @@ pub fn routes<S>(setup: Setup) -> Router<S> {
         .merge(analytics::routes())
         .merge(automations::routes())
         .merge(builder::routes())
+        .merge(folders::routes())
         .merge(form_details::routes())
         .merge(sites::routes())
         .merge(webhooks::routes())

@@ -76,6 +76,13 @@ operations! {
     WEBHOOKS_DELETE = "webhooks.delete", DELETE "/api/webhooks/{id}";
     WEBHOOKS_ROTATE_SECRET = "webhooks.rotate_secret", POST "/api/webhooks/{id}/rotate-secret";
 
+    FOLDERS_LIST = "folders.list", GET "/api/folders";
+    FOLDERS_CREATE = "folders.create", POST "/api/folders";
+    FOLDERS_READ = "folders.read", GET "/api/folders/{id}";
+    FOLDERS_UPDATE = "folders.update", PUT "/api/folders/{id}";
+    FOLDERS_DELETE = "folders.delete", DELETE "/api/folders/{id}";
+    FOLDERS_ORGANIZE = "folders.organize", POST "/api/folders/{id}/organize";
+    FOLDERS_UNGROUP = "folders.ungroup", POST "/api/folders/{id}/ungroup";
     FORMS_CREATE = "forms.create", POST "/api/forms";
     FORMS_UPDATE = "forms.update", PUT "/api/forms/{id}";
     FORMS_DELETE = "forms.delete", DELETE "/api/forms/{id}";

@@ -47,6 +47,8 @@ const SOURCES: &[(&str, &str)] = templates![
     "automations/runs.html",
     "automations/run.html",
     "automations/edit.html",
+    "folders/list.html",
+    "folders/folder.html",
     "webhooks/edit.html",
     "webhooks/delivery.html",
     "sites/list.html",
