@@ -28,6 +28,11 @@ messages! {
     MarkedAsSpam = "spam", "Marked as spam.";
     MovedToInbox = "received", "Moved to the inbox.";
     Deleted = "deleted", "Deleted.";
+    AnswersSaved = "answers-saved", "The answers are changed. Webhooks and automations learn of it.";
+    NothingChanged = "nothing-changed", "Nothing was changed.";
+    SubmissionMade = "submission-made", "The submission is added, as if it had been sent.";
+    AddressErased = "address-erased", "All submissions of that address are deleted.";
+    NoneOfAddress = "none-of-address", "No submission of this form has that address. Nothing was deleted.";
     SentAgain = "sent-again", "It is being sent again.";
     KeyRevoked = "key-revoked", "The key is revoked. It stops working within a second.";
     AccountSaved = "account-saved", "Saved.";

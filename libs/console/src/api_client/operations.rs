@@ -28,6 +28,9 @@ operations! {
     SUBMISSIONS_LIST = "submissions.list", GET "/api/forms/{id}/submissions";
     SUBMISSIONS_READ = "submissions.read", GET "/api/forms/{id}/submissions/{subId}";
     SUBMISSIONS_MARK = "submissions.mark", POST "/api/forms/{id}/submissions/{subId}/status";
+    SUBMISSIONS_UPDATE = "submissions.update", PATCH "/api/forms/{id}/submissions/{subId}";
+    SUBMISSIONS_UPSERT = "submissions.upsert", PUT "/api/forms/{id}/submissions/upsert";
+    SUBMISSIONS_DELETE = "submissions.delete", DELETE "/api/forms/{id}/submissions";
     SUBMISSIONS_DELETE_ONE = "submissions.delete_one", DELETE "/api/forms/{id}/submissions/{subId}";
     ANALYTICS_LIST = "analytics.list", GET "/api/analytics/sites";
     ANALYTICS_READ = "analytics.read", GET "/api/analytics/sites/{id}";

@@ -28,6 +28,8 @@ const SOURCES: &[(&str, &str)] = templates![
     "builder/settings.html",
     "builder/details.html",
     "submissions.html",
+    "submissions/edit.html",
+    "submissions/erase.html",
     "analytics_sites.html",
     "analytics.html",
     "keys.html",
