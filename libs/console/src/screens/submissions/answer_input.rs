@@ -78,6 +78,7 @@ fn input(field: &Value, payload: &Value, posted: Option<&FormSubmission>) -> Ans
         Some(posted) => posted.get(&name).unwrap_or_default().to_owned(),
         None => match stored {
             Value::Null => String::new(),
+            Value::Array(_) if field["type"] == "multiselect" => String::new(),
             Value::String(text) => text.clone(),
             Value::Bool(is_checked) => if *is_checked { "on" } else { "" }.to_owned(),
             other => other.to_string(),
