@@ -120,11 +120,34 @@ for (const javaScriptEnabled of [true, false]) {
   });
 }
 
+for (const javaScriptEnabled of [true, false]) {
+  const how = javaScriptEnabled ? "with" : "without";
+  test(`a person asks the operator for help ${how} scripts`, async () => {
+    const ada = await signedIn(system, `help-${how}@example.com`, { javaScriptEnabled });
+    await ada.open("/console/account");
+    await ada.click("link", "Help");
+    await ada.seesHeading("Help");
+    await ada.page.getByLabel("About").selectOption("Bug report");
+    await ada.page.getByLabel("Subject").fill(HOSTILE);
+    await ada.click("button", "Send");
+    await ada.page.getByRole("alert").waitFor();
+    assert.equal(await ada.page.getByLabel("Subject").inputValue(), HOSTILE);
+    assert.equal(await ada.page.getByLabel("About").inputValue(), "Bug report");
+    await ada.page.getByLabel("Message").fill("The engine stopped.");
+    await ada.page.getByLabel("How severe").selectOption("High");
+    await ada.click("button", "Send");
+    await ada.seesText("The operator has your request");
+    assert.match(await ada.page.locator("#reference").innerText(), /^[0-9a-f-]{36}$/);
+    assert.notEqual(await ada.page.title(), "owned");
+    assert.deepEqual(ada.complaints.filter((text) => !text.includes("400")), []);
+  });
+}
+
 test("the screens of a site and of the account are accessible and fit, full, empty and refused", async () => {
   for (const options of VIEWPORTS) {
     const width = options.viewport.width;
     const ada = await signedIn(system, `insights-${width}@example.com`, { bypassCSP: true, ...options });
-    const account = { account: "/console/account", activity: "/console/account/activity" };
+    const account = { account: "/console/account", activity: "/console/account/activity", help: "/console/help" };
     await checkScreens(ada, "empty", width, account);
     const key = await makeKey(ada);
     const views = (root) => Object.fromEntries(["visits", "funnels", "retention", "settings"].map((view) => [view, `${root}/${view}`]));

@@ -54,6 +54,7 @@ test("every screen fits at five widths, from right to left and with wide text, a
     `/console/folders/${folder.body.id}?delete=true`,
     `/console/analytics/${site.id}/settings?delete=true`,
     `/console/webhooks/${hook.body.id}`,
+    "/console/help",
     "/console/nothing",
   ];
   for (const path of paths) {

@@ -58,6 +58,7 @@ async function screens(page) {
     `/console/forms/${formId}/erase`,
     `/console/analytics/${site.id}`,
     `/console/analytics/${site.id}/settings`,
+    "/console/help",
     "/console/folders",
     `/console/folders/${folder}`,
     `/console/webhooks/${hook}`,

@@ -57,6 +57,7 @@ operations! {
     SESSIONS_CURRENT = "sessions.current", GET "/api/session";
     SESSIONS_LIST = "sessions.list", GET "/api/sessions";
     SESSIONS_DELETE = "sessions.delete", DELETE "/api/sessions/{id}";
+    HELP_CREATE = "help.create", POST "/api/help";
     ACTIVITY_LIST = "activity.list", GET "/api/activity";
     ANALYTICS_OVERVIEW = "analytics.overview", GET "/api/analytics/overview";
     ANALYTICS_SESSIONS = "analytics.sessions", GET "/api/analytics/sessions";

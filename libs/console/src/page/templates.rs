@@ -37,6 +37,7 @@ const SOURCES: &[(&str, &str)] = templates![
     "webhook.html",
     "account/account.html",
     "account/activity.html",
+    "account/help.html",
     "analytics/tabs.html",
     "analytics/visits.html",
     "analytics/funnels.html",
