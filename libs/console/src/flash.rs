@@ -28,7 +28,7 @@ messages! {
     MarkedAsSpam = "spam", "Marked as spam.";
     MovedToInbox = "received", "Moved to the inbox.";
     Deleted = "deleted", "Deleted.";
-    AnswersSaved = "answers-saved", "The answers are changed. Webhooks and automations learn of it.";
+    AnswersSaved = "answers-saved", "The answers are changed.";
     NothingChanged = "nothing-changed", "Nothing was changed.";
     SubmissionMade = "submission-made", "The submission is added, as if it had been sent.";
     AddressErased = "address-erased", "All submissions of that address are deleted.";
