@@ -28,6 +28,11 @@ messages! {
     MarkedAsSpam = "spam", "Marked as spam.";
     MovedToInbox = "received", "Moved to the inbox.";
     Deleted = "deleted", "Deleted.";
+    AnswersSaved = "answers-saved", "The answers are changed.";
+    NothingChanged = "nothing-changed", "Nothing was changed.";
+    SubmissionMade = "submission-made", "The submission is added, as if it had been sent.";
+    AddressErased = "address-erased", "All submissions of that address are deleted.";
+    NoneOfAddress = "none-of-address", "No submission of this form has that address. Nothing was deleted.";
     SentAgain = "sent-again", "It is being sent again.";
     KeyRevoked = "key-revoked", "The key is revoked. It stops working within a second.";
     AccountSaved = "account-saved", "Saved.";
@@ -51,6 +56,16 @@ messages! {
     FormDeleted = "form-deleted", "The form is deleted, with its submissions.";
     FormClosed = "form-closed", "The form is closed. Visitors read that it takes no more answers.";
     FormOpened = "form-opened", "The form is open again.";
+
+    CountedSiteMade = "counted-site-made", "The site is made. Its visits are counted from now on.";
+    CountedSiteSaved = "counted-site-saved", "Saved. Visits from now on follow it.";
+    CountedSiteDeleted = "counted-site-deleted", "The site is deleted, with all that was counted.";
+
+    FolderMade = "folder-made", "The folder is made. Put something in.";
+    FolderSaved = "folder-saved", "Saved.";
+    FolderDeleted = "folder-deleted", "The folder is deleted. What was in it is in no folder now.";
+    PutIn = "put-in", "Put into the folder.";
+    TakenOut = "taken-out", "Taken out of the folder.";
 
     SiteRenamed = "site-renamed", "Renamed. The site answers at its new address, and no longer at the old one.";
     AssetStored = "asset-stored", "Stored. Its address is below.";

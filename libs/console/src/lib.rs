@@ -35,8 +35,8 @@ pub use file_store::FileStore;
 
 use api_client::ApiClient;
 use screens::{
-    account, analytics, automations, builder, form_details, forms, keys, overview, sites, static_file,
-    submissions, theme, webhooks, welcome,
+    account, analytics, automations, builder, folders, form_details, forms, keys, overview, sites,
+    static_file, submissions, theme, webhooks, welcome,
 };
 use state::Console;
 
@@ -71,18 +71,17 @@ pub fn routes<S>(setup: Setup) -> Router<S> {
         .route("/console", get(overview::show))
         .route("/console/theme", post(theme::update))
         .route("/console/forms", get(forms::list))
-        .route("/console/forms/{id}", get(submissions::list))
-        .route("/console/forms/{id}/mark", post(submissions::mark))
-        .route("/console/forms/{id}/submissions/{submission}", get(submissions::read))
-        .route("/console/forms/{id}/submissions/{submission}/retry", post(submissions::retry))
         .route("/console/keys", get(keys::list).post(keys::create))
+        .route("/console/keys/{id}/rotate", post(keys::rotate))
         .route("/console/keys/{id}/revoke", post(keys::revoke))
         .merge(account::routes())
         .merge(analytics::routes())
         .merge(automations::routes())
         .merge(builder::routes())
+        .merge(folders::routes())
         .merge(form_details::routes())
         .merge(sites::routes())
+        .merge(submissions::routes())
         .merge(webhooks::routes())
         .route("/console/{*file}", get(static_file::serve))
         .route_layer(from_fn_with_state(console.clone(), same_origin::check))
