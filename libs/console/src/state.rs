@@ -8,8 +8,8 @@ use service::{Clock, Rng};
 use crate::api_client::operations::ACCOUNT_READ;
 use crate::api_client::{Answer, ApiClient, Call};
 use crate::assets::Assets;
-use crate::viewer::Viewer;
 use crate::file_store::FileStore;
+use crate::viewer::Viewer;
 
 /// The state of all screens. Cheap to clone.
 #[derive(Clone)]

@@ -8,7 +8,9 @@ use serde_json::{Value, json};
 
 use super::domains::with_steps;
 use super::site::{items, path};
-use crate::api_client::operations::{DEPLOYS_LIST, DOMAINS_LIST, SUBDOMAINS_CREATE, SUBDOMAINS_LIST, SUBDOMAINS_RENAME};
+use crate::api_client::operations::{
+    DEPLOYS_LIST, DOMAINS_LIST, SUBDOMAINS_CREATE, SUBDOMAINS_LIST, SUBDOMAINS_RENAME,
+};
 use crate::api_client::{Answer, Call};
 use crate::flash::Flash;
 use crate::form_submission::FormSubmission;

@@ -187,7 +187,9 @@ impl Template {
             let found: Vec<&str> = match piece {
                 Piece::Plain(_) => Vec::new(),
                 Piece::Text(name) | Piece::Style(name) => vec![name],
-                Piece::Address(parts) | Piece::Addresses(parts) => parts.iter().filter_map(Part::name).collect(),
+                Piece::Address(parts) | Piece::Addresses(parts) => {
+                    parts.iter().filter_map(Part::name).collect()
+                }
             };
             for name in found {
                 if !names.contains(&name) {

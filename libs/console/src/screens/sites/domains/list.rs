@@ -41,12 +41,8 @@ pub(super) async fn respond(
         console.call(viewer, Call::of(&SUBDOMAINS_LIST).query("limit", "100")),
     );
     let all: Vec<Value> = list.iter().flat_map(|list| items(list, "domains")).cloned().collect();
-    let domains: Vec<Value> = all
-        .iter()
-        .filter(|domain| domain["subdomainId"] == site_id)
-        .cloned()
-        .map(with_steps)
-        .collect();
+    let domains: Vec<Value> =
+        all.iter().filter(|domain| domain["subdomainId"] == site_id).cloned().map(with_steps).collect();
     let asked = query.get("remove").and_then(|id| domains.iter().find(|domain| domain["id"] == id));
     let page = site::page("sites/domains.html", "domains", &site)
         .panel("list", &list)
