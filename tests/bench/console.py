@@ -83,7 +83,7 @@ def screens(site, form, overview):
     """Each screen with the calls that it makes at the same time."""
     account = "/api/account"
     return {
-        "/console/forms": [account, "/api/forms?sort=newest"],
+        "/console/forms": [account, "/api/forms?sort=newest", "/api/folders?limit=100"],
         f"/console/forms/{form}": [account, f"/api/forms/{form}", f"/api/forms/{form}/submissions?limit=50"],
         "/console/webhooks": [account, "/api/webhooks?sort=newest", "/api/forms?sort=newest&limit=100"],
         "/console/keys": [account, "/api/keys?sort=newest"],

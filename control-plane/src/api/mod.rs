@@ -93,12 +93,12 @@ async fn add_default_headers(mut response: Response) -> Response {
     response
 }
 
-/// Stores the zips that the console's forms carry.
-fn zip_store(app: &App) -> console::ZipStore {
+/// Stores the files that the console's forms carry.
+fn file_store(app: &App) -> console::FileStore {
     let app = app.clone();
-    console::ZipStore::new(move |url, zip| {
+    console::FileStore::new(move |url, file| {
         let app = app.clone();
-        async move { crate::deploys::receive(&app, &url, zip).await }
+        async move { crate::uploads::receive(&app, &url, file).await }
     })
 }
 
@@ -134,7 +134,7 @@ pub fn router(app: &App) -> Router {
         api: unframed,
         count: frame.count,
         document: serde_json::to_value(&document).unwrap_or_default(),
-        zip_store: zip_store(app),
+        file_store: file_store(app),
         clock: app.clock.clone(),
         rng: app.rng.clone(),
     });

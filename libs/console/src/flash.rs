@@ -28,6 +28,11 @@ messages! {
     MarkedAsSpam = "spam", "Marked as spam.";
     MovedToInbox = "received", "Moved to the inbox.";
     Deleted = "deleted", "Deleted.";
+    AnswersSaved = "answers-saved", "The answers are changed.";
+    NothingChanged = "nothing-changed", "Nothing was changed.";
+    SubmissionMade = "submission-made", "The submission is added, as if it had been sent.";
+    AddressErased = "address-erased", "All submissions of that address are deleted.";
+    NoneOfAddress = "none-of-address", "No submission of this form has that address. Nothing was deleted.";
     SentAgain = "sent-again", "It is being sent again.";
     KeyRevoked = "key-revoked", "The key is revoked. It stops working within a second.";
     AccountSaved = "account-saved", "Saved.";
@@ -52,15 +57,29 @@ messages! {
     FormClosed = "form-closed", "The form is closed. Visitors read that it takes no more answers.";
     FormOpened = "form-opened", "The form is open again.";
 
+    CountedSiteMade = "counted-site-made", "The site is made. Its visits are counted from now on.";
+    CountedSiteSaved = "counted-site-saved", "Saved. Visits from now on follow it.";
+    CountedSiteDeleted = "counted-site-deleted", "The site is deleted, with all that was counted.";
+
+    FolderMade = "folder-made", "The folder is made. Put something in.";
+    FolderSaved = "folder-saved", "Saved.";
+    FolderDeleted = "folder-deleted", "The folder is deleted. What was in it is in no folder now.";
+    PutIn = "put-in", "Put into the folder.";
+    TakenOut = "taken-out", "Taken out of the folder.";
+
+    SiteRenamed = "site-renamed", "Renamed. The site answers at its new address, and no longer at the old one.";
+    AssetStored = "asset-stored", "Stored. Its address is below.";
     SiteMade = "site-made", "The site is made. Publish something on it.";
     PageSaved = "page-saved", "Saved.";
     PageMade = "page-made", "The page is made.";
     PageDeleted = "page-deleted", "The page is deleted. Its entries are archived.";
     VersionRestored = "version-restored", "The version is restored. What it replaced is a version, too.";
+    EntryAdded = "entry-added", "The entry is added.";
     EntriesRestored = "entries-restored", "The entries are restored.";
     RolledBack = "rolled-back", "The deploy is rolled back.";
     DomainAdded = "domain-added", "The domain is added. Now set its records.";
     DomainChecked = "domain-checked", "The records were looked up.";
+    DomainSaved = "domain-saved", "Saved. Visitors get it within a second.";
     DomainRemoved = "domain-removed", "The domain is removed.";
 }
 

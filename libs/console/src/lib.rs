@@ -6,6 +6,7 @@
 mod api_client;
 mod assets;
 mod charts;
+mod file_store;
 mod flash;
 mod form_submission;
 mod formatting;
@@ -16,7 +17,6 @@ mod state;
 mod static_files;
 mod url_query;
 mod viewer;
-mod zip_store;
 
 use std::sync::Arc;
 
@@ -31,12 +31,12 @@ use tower_http::compression::predicate::{DefaultPredicate, Predicate};
 use web::CompletedRequest;
 
 pub use assets::Assets;
-pub use zip_store::ZipStore;
+pub use file_store::FileStore;
 
 use api_client::ApiClient;
 use screens::{
-    account, analytics, automations, builder, form_details, forms, keys, overview, sites, static_file,
-    submissions, theme, webhooks, welcome,
+    account, analytics, automations, builder, folders, form_details, forms, keys, overview, sites,
+    static_file, submissions, theme, webhooks, welcome,
 };
 use state::Console;
 
@@ -50,8 +50,8 @@ pub struct Setup {
     pub count: fn(&CompletedRequest<'_>),
     /// The OpenAPI document, which types the fields of forms.
     pub document: Value,
-    /// Stores zips that forms carry.
-    pub zip_store: ZipStore,
+    /// Stores files that forms carry.
+    pub file_store: FileStore,
     pub clock: Clock,
     pub rng: Rng,
 }
@@ -62,7 +62,7 @@ pub fn routes<S>(setup: Setup) -> Router<S> {
         api: ApiClient::new(setup.api, setup.count, &setup.assets.base),
         assets: setup.assets,
         document: Arc::new(setup.document),
-        zip_store: setup.zip_store,
+        file_store: setup.file_store,
         clock: setup.clock,
         rng: setup.rng,
     };
@@ -71,18 +71,17 @@ pub fn routes<S>(setup: Setup) -> Router<S> {
         .route("/console", get(overview::show))
         .route("/console/theme", post(theme::update))
         .route("/console/forms", get(forms::list))
-        .route("/console/forms/{id}", get(submissions::list))
-        .route("/console/forms/{id}/mark", post(submissions::mark))
-        .route("/console/forms/{id}/submissions/{submission}", get(submissions::read))
-        .route("/console/forms/{id}/submissions/{submission}/retry", post(submissions::retry))
         .route("/console/keys", get(keys::list).post(keys::create))
+        .route("/console/keys/{id}/rotate", post(keys::rotate))
         .route("/console/keys/{id}/revoke", post(keys::revoke))
         .merge(account::routes())
         .merge(analytics::routes())
         .merge(automations::routes())
         .merge(builder::routes())
+        .merge(folders::routes())
         .merge(form_details::routes())
         .merge(sites::routes())
+        .merge(submissions::routes())
         .merge(webhooks::routes())
         .route("/console/{*file}", get(static_file::serve))
         .route_layer(from_fn_with_state(console.clone(), same_origin::check))

@@ -8,8 +8,8 @@ use service::{Clock, Rng};
 use crate::api_client::operations::ACCOUNT_READ;
 use crate::api_client::{Answer, ApiClient, Call};
 use crate::assets::Assets;
+use crate::file_store::FileStore;
 use crate::viewer::Viewer;
-use crate::zip_store::ZipStore;
 
 /// The state of all screens. Cheap to clone.
 #[derive(Clone)]
@@ -17,7 +17,7 @@ pub(crate) struct Console {
     pub(crate) assets: Arc<Assets>,
     pub(crate) api: ApiClient,
     pub(crate) document: Arc<Value>,
-    pub(crate) zip_store: ZipStore,
+    pub(crate) file_store: FileStore,
     pub(crate) clock: Clock,
     pub(crate) rng: Rng,
 }

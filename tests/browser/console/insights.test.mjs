@@ -51,6 +51,46 @@ for (const javaScriptEnabled of [true, false]) {
     assert.deepEqual(ada.complaints, []);
   });
 
+  test(`a person makes a counted site, changes its settings and deletes it ${how} scripts`, async () => {
+    const ada = await signedIn(system, `counted-${how}@example.com`, { javaScriptEnabled });
+    const key = await makeKey(ada);
+    await ada.open("/console/analytics");
+    await ada.page.getByLabel("Name", { exact: true }).fill(HOSTILE);
+    await ada.page.getByLabel("Domain").fill("no domain");
+    await ada.click("button", "Count it");
+    await ada.page.getByRole("alert").waitFor();
+    assert.equal(await ada.page.getByLabel("Name", { exact: true }).inputValue(), HOSTILE);
+    await ada.page.getByLabel("Domain").fill("www.engine.example");
+    await ada.click("button", "Count it");
+    await ada.seesText("The site is made.");
+    assert.notEqual(await ada.page.title(), "owned");
+    const { sites } = (await call(system.base, "GET", "/api/analytics/sites", { key })).body;
+    assert.deepEqual(sites.map((site) => [site.name, site.domain]), [[HOSTILE, "www.engine.example"]]);
+    assert.ok((await ada.page.locator("#tag").innerText()).includes(sites[0].siteToken));
+    await ada.page.getByRole("navigation", { name: "Views" }).getByRole("link", { name: "Settings" }).click();
+    await ada.seesHeading("Settings");
+    await ada.page.getByLabel("Name", { exact: true }).fill("Engine");
+    await ada.page.getByLabel("Time zone").fill("Nowhere");
+    await ada.page.getByLabel(/^Addresses that differ/).check();
+    await ada.click("button", "Save");
+    await ada.page.getByRole("alert").waitFor();
+    assert.ok(await ada.page.getByLabel(/^Addresses that differ/).isChecked(), "the form keeps its values");
+    await ada.page.getByLabel("Time zone").fill("Europe/Berlin");
+    await ada.page.getByLabel(/^Don’t count visitors/).uncheck();
+    await ada.page.locator("[name=visitorIdLifetime]").selectOption("week");
+    await ada.click("button", "Save");
+    await ada.seesText("Saved.");
+    const { name, timezone, honourDnt, hashRouting, visitorIdLifetime } = (await call(system.base, "GET", `/api/analytics/sites/${sites[0].id}`, { key })).body;
+    assert.deepEqual([name, timezone, honourDnt, hashRouting, visitorIdLifetime], ["Engine", "Europe/Berlin", false, true, "week"]);
+    assert.ok((await ada.page.locator("#tag").innerText()).includes("data-hash"));
+    await ada.click("link", "Delete the site");
+    await ada.seesText("All that was counted is lost");
+    await ada.click("button", "Delete the site");
+    await ada.seesText("The site is deleted");
+    assert.deepEqual((await call(system.base, "GET", "/api/analytics/sites", { key })).body.sites, []);
+    assert.deepEqual(ada.complaints.filter((text) => !text.includes("400")), []);
+  });
+
   test(`a person changes the settings, ends a session and reads what was changed ${how} scripts`, async () => {
     const email = `account-${how}@example.com`;
     const ada = await signedIn(system, email, { javaScriptEnabled });
@@ -80,22 +120,47 @@ for (const javaScriptEnabled of [true, false]) {
   });
 }
 
+for (const javaScriptEnabled of [true, false]) {
+  const how = javaScriptEnabled ? "with" : "without";
+  test(`a person asks the operator for help ${how} scripts`, async () => {
+    const ada = await signedIn(system, `help-${how}@example.com`, { javaScriptEnabled });
+    await ada.open("/console/account");
+    await ada.click("link", "Help");
+    await ada.seesHeading("Help");
+    await ada.page.getByLabel("About").selectOption("Bug report");
+    await ada.page.getByLabel("Subject").fill(HOSTILE);
+    await ada.click("button", "Send");
+    await ada.page.getByRole("alert").waitFor();
+    assert.equal(await ada.page.getByLabel("Subject").inputValue(), HOSTILE);
+    assert.equal(await ada.page.getByLabel("About").inputValue(), "Bug report");
+    await ada.page.getByLabel("Message").fill("The engine stopped.");
+    await ada.page.getByLabel("How severe").selectOption("High");
+    await ada.click("button", "Send");
+    await ada.seesText("The operator has your request");
+    assert.match(await ada.page.locator("#reference").innerText(), /^[0-9a-f-]{36}$/);
+    assert.notEqual(await ada.page.title(), "owned");
+    assert.deepEqual(ada.complaints.filter((text) => !text.includes("400")), []);
+  });
+}
+
 test("the screens of a site and of the account are accessible and fit, full, empty and refused", async () => {
   for (const options of VIEWPORTS) {
     const width = options.viewport.width;
     const ada = await signedIn(system, `insights-${width}@example.com`, { bypassCSP: true, ...options });
-    const account = { account: "/console/account", activity: "/console/account/activity" };
+    const account = { account: "/console/account", activity: "/console/account/activity", help: "/console/help" };
     await checkScreens(ada, "empty", width, account);
     const key = await makeKey(ada);
-    const views = (root) => Object.fromEntries(["visits", "funnels", "retention"].map((view) => [view, `${root}/${view}`]));
+    const views = (root) => Object.fromEntries(["visits", "funnels", "retention", "settings"].map((view) => [view, `${root}/${view}`]));
     await checkScreens(ada, "empty", width, views(await siteWith(key, [])));
     const root = await siteWith(key, ["/", `/${"long-".repeat(30)}`, "/done"]);
-    await checkScreens(ada, "full", width, { ...account, figures: root, ...views(root), plan: "/console/account?plan=scale" });
+    const asked = { plan: "/console/account?plan=scale", deletion: `${root}/settings?delete=true` };
+    await checkScreens(ada, "full", width, { ...account, figures: root, ...views(root), sites: "/console/analytics?all=true", ...asked });
     await checkScreens(ada, "refused", width, {
       visits: `${root}/visits?period=custom&from=2026-01-01&to=2026-03-01`,
       funnels: `${root}/funnels?steps[0].value=/`,
       retention: `${root}/retention?firstEvent=engagement`,
       activity: "/console/account/activity?actorType=robot",
+      settings: "/console/analytics/00000000-0000-7000-8000-000000000000/settings",
     });
   }
 });

@@ -32,6 +32,10 @@ test("every screen fits at five widths, from right to left and with wide text, a
   const { site } = (await call(system.base, "POST", "/api/analytics/sites", { key, body: { name: "engine.example" } })).body;
   const hook = await call(system.base, "POST", "/api/webhooks", { key, body: { url: `https://${"long.".repeat(20)}example/hook` } });
   assert.equal(hook.status, 201, JSON.stringify(hook.body));
+  const folder = await call(system.base, "POST", "/api/folders", { key, body: { name: `${"long-".repeat(12)}name`, description: HOSTILE } });
+  assert.equal(folder.status, 201, JSON.stringify(folder.body));
+  const moved = { resources: [{ type: "form", id: form }] };
+  await call(system.base, "POST", `/api/folders/${folder.body.id}/organize`, { key, body: moved });
   const submissions = await call(system.base, "GET", `/api/forms/${form}/submissions`, { key });
   // The screens of the navigation, and one of each kind of thing.
   await ada.open("/console");
@@ -41,8 +45,16 @@ test("every screen fits at five widths, from right to left and with wide text, a
     ...sections,
     `/console/forms/${form}`,
     `/console/forms/${form}/submissions/${submissions.body.submissions[0].id}`,
+    `/console/forms/${form}/submissions/${submissions.body.submissions[0].id}/edit`,
+    `/console/forms/${form}/submissions/new`,
+    `/console/forms/${form}/erase`,
     `/console/analytics/${site.id}`,
+    "/console/analytics?all=true",
+    "/console/folders",
+    `/console/folders/${folder.body.id}?delete=true`,
+    `/console/analytics/${site.id}/settings?delete=true`,
     `/console/webhooks/${hook.body.id}`,
+    "/console/help",
     "/console/nothing",
   ];
   for (const path of paths) {
@@ -57,7 +69,7 @@ test("every screen fits at five widths, from right to left and with wide text, a
     for (const width of [WIDTHS[0], WIDTHS[4]]) {
       await ada.page.setViewportSize({ width, height: 800 });
       await fits(ada, `${path} from right to left at ${width}`);
-      await ada.screenshot(`console-rtl-${path.replaceAll("/", "-").slice(9, 30)}-${width}`);
+      await ada.screenshot(`console-rtl-${path.replaceAll(/[/?=]/g, "-").slice(9, 30)}-${width}`);
     }
     await ada.page.evaluate(() => document.documentElement.setAttribute("dir", "ltr"));
     await ada.page.addStyleTag({ content: TEXT_SPACING });

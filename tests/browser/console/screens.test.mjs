@@ -61,16 +61,25 @@ for (const javaScriptEnabled of [true, false]) {
     assert.deepEqual(ada.complaints, []);
   });
 
-  test(`a key is made, shown once and revoked ${how} scripts`, async () => {
+  test(`a key is made, shown once, rotated and revoked ${how} scripts`, async () => {
     const ada = await signedIn(system, `keys-${how}@example.com`, { javaScriptEnabled });
     const key = await makeKey(ada);
     assert.equal((await call(system.base, "GET", "/api/account", { key })).status, 200);
     await ada.open("/console/keys");
     assert.ok(!(await ada.page.content()).includes(key));
+    await ada.click("link", "Rotate story");
+    await ada.click("button", "Rotate it");
+    await ada.seesText("The new secret of story");
+    const rotated = await ada.page.locator("#secret").innerText();
+    assert.notEqual(rotated, key);
+    await until("the old secret to stop", async () => (await call(system.base, "GET", "/api/account", { key })).status === 401);
+    assert.equal((await call(system.base, "GET", "/api/account", { key: rotated })).status, 200);
+    await ada.click("link", "I have copied it");
+    assert.ok(!(await ada.page.content()).includes(rotated));
     await ada.click("link", "Revoke story");
     await ada.click("button", "Revoke it");
     await ada.seesText("The key is revoked.");
-    await until("the key to stop", async () => (await call(system.base, "GET", "/api/account", { key })).status === 401);
+    await until("the key to stop", async () => (await call(system.base, "GET", "/api/account", { key: rotated })).status === 401);
     assert.deepEqual(ada.complaints, []);
   });
 }
@@ -127,6 +136,8 @@ test("every screen is accessible and fits, full and empty", async () => {
       submission: `${inbox}/submissions/${submissions.body.submissions[1].id}`,
       site: `/console/analytics/${site.id}`,
     });
+    const { keys } = (await call(system.base, "GET", "/api/keys", { key })).body;
+    await check("asked", { rotate: `/console/keys?rotate=${keys[0].id}`, revoke: `/console/keys?revoke=${keys[0].id}` });
     await check("refused", { submission: `${inbox}/submissions/${form}`, nothing: "/console/nothing" });
   }
 });

@@ -1,5 +1,8 @@
 // Sites in the console: a zip is uploaded, compared and published; pages are edited; domains say what their DNS needs.
 import assert from "node:assert/strict";
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { after, before, test } from "node:test";
 import { strToU8, zipSync } from "fflate";
 import { call } from "../browser_user.mjs";
@@ -73,6 +76,104 @@ for (const javaScriptEnabled of [true, false]) {
   });
 }
 
+for (const javaScriptEnabled of [true, false]) {
+  const how = javaScriptEnabled ? "with" : "without";
+  test(`a folder is uploaded as it is ${how} scripts`, async () => {
+    const ada = await signedIn(system, `folder-${how}@example.com`, { javaScriptEnabled });
+    const key = await makeKey(ada);
+    const root = await mkdtemp(join(tmpdir(), "story-"));
+    const folder = join(root, "site");
+    await mkdir(join(folder, "css"), { recursive: true });
+    await writeFile(join(folder, "index.html"), "<link rel=stylesheet href=css/a.css><h1>From a folder</h1>");
+    await writeFile(join(folder, "css", "a.css"), "h1 { color: rebeccapurple }");
+    await ada.open(await siteOf(key));
+    await ada.page.getByText("A folder, without zipping it").click();
+    await ada.page.getByLabel("The site’s folder", { exact: true }).setInputFiles(folder);
+    await ada.click("button", "Upload the folder and compare");
+    await ada.page.getByRole("heading", { level: 2, name: "What publishing would do" }).waitFor();
+    await ada.page.getByRole("button", { name: "Publish", exact: true }).click();
+    await ada.page.getByRole("heading", { level: 2, name: "Published" }).waitFor();
+    const { pages } = (await call(system.base, "GET", "/api/pages", { key })).body;
+    const html = await (await fetch(pages[0].subdomainUrl)).text();
+    assert.ok(html.includes("From a folder"));
+    const style = new URL(html.match(/href="?([^" >]*\.css)/)[1], pages[0].subdomainUrl);
+    assert.equal(await (await fetch(style)).text(), "h1 { color: rebeccapurple }");
+    assert.deepEqual(ada.complaints, []);
+    await rm(root, { recursive: true });
+  });
+
+  test(`an asset is stored, shown and deleted ${how} scripts`, async () => {
+    const ada = await signedIn(system, `assets-${how}@example.com`, { javaScriptEnabled });
+    await ada.open("/console/assets");
+    const buffer = Buffer.from("iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAQAAAC1HAwCAAAAC0lEQVR42mNk+A8AAQUBAScY42YAAAAASUVORK5CYII=", "base64");
+    await ada.page.getByLabel("File").setInputFiles({ name: "dot.png", mimeType: "image/png", buffer });
+    await ada.click("button", "Store it");
+    await ada.seesText("Stored. Its address is below.");
+    const address = await ada.page.getByRole("link", { name: "dot.png" }).getAttribute("href");
+    const stored = await fetch(address);
+    assert.deepEqual([stored.status, stored.headers.get("content-type")], [200, "image/png"]);
+    assert.deepEqual(Buffer.from(await stored.arrayBuffer()), buffer);
+    // A file that is not what its name says is refused, and nothing of it is left in the way.
+    await ada.page.getByLabel("File").setInputFiles({ name: "dot.png", mimeType: "image/png", buffer: Buffer.from("<script>1</script>") });
+    await ada.click("button", "Store it");
+    await ada.page.getByRole("alert").waitFor();
+    await ada.open("/console/assets");
+    await ada.page.getByRole("listitem").filter({ has: ada.page.getByRole("link", { name: "dot.png", exact: true }) }).getByRole("link", { name: "Delete dot.png" }).click();
+    await ada.click("button", "Delete it");
+    await ada.seesText("Deleted.");
+    assert.equal((await fetch(address)).status, 404);
+    // What the refused upload would have stored is answered with 400, which the browser logs.
+    assert.ok(ada.complaints.every((complaint) => complaint.includes("400")), ada.complaints.join());
+  });
+
+  test(`a site is renamed, and a domain redirects ${how} scripts`, async () => {
+    const ada = await signedIn(system, `rename-${how}@example.com`, { javaScriptEnabled });
+    const key = await makeKey(ada);
+    const site = await siteOf(key);
+    await ada.open("/console/sites");
+    await ada.page.locator("summary", { hasText: "Rename" }).click();
+    await ada.page.getByLabel("New name").fill(`renamed-${how}`);
+    await ada.click("button", "Rename the site");
+    await ada.seesText("Renamed.");
+    assert.equal((await call(system.base, "GET", "/api/account/subdomain", { key })).body.name, `renamed-${how}`);
+    assert.equal((await call(system.base, "POST", "/api/account/upgrade", { key, body: { plan: "pro" } })).status, 200);
+    for (const name of ["www", "bare"]) {
+      const body = { domain: `${name}.${how}.example` };
+      const { status, body: answer } = await call(system.base, "POST", "/api/account/domains", { key, body });
+      assert.equal(status, 201, JSON.stringify(answer));
+    }
+    await ada.open(`${site}/domains`);
+    const card = ada.page.locator("section", { has: ada.page.getByRole("heading", { name: `bare.${how}.example` }) });
+    await card.locator("summary", { hasText: "Settings" }).click();
+    await card.getByLabel("Redirects to").selectOption({ label: `www.${how}.example` });
+    await card.getByLabel("Browsers insist on https").fill("30");
+    await card.getByRole("button", { name: "Save the settings" }).click();
+    await ada.seesText("Saved. Visitors get it");
+    const { domains } = (await call(system.base, "GET", "/api/account/domains", { key })).body;
+    const [www, bare] = ["www", "bare"].map((name) => domains.find(({ domain }) => domain.startsWith(name)));
+    assert.equal(bare.redirectTo, www.id);
+    assert.deepEqual(bare.hsts, { maxAge: 30 * 86_400, includeSubDomains: false });
+    assert.deepEqual(ada.complaints, []);
+  });
+
+  test(`an entry is added by hand ${how} scripts`, async () => {
+    const ada = await signedIn(system, `entry-${how}@example.com`, { javaScriptEnabled });
+    const key = await makeKey(ada);
+    const html = "<!-- service:entries -->";
+    const entryTemplate = '<p><a href="{{link}}">{{name}}</a></p>';
+    const made = await call(system.base, "POST", "/api/pages", { key, body: { slug: "guests", title: "Guests", html, entryTemplate } });
+    await ada.open(`${await siteOf(key)}/pages/${made.body.id}`);
+    await ada.page.locator("summary", { hasText: "Add an entry" }).click();
+    await ada.page.getByLabel("name", { exact: true }).fill(HOSTILE);
+    await ada.page.getByLabel("link", { exact: true }).fill("https://mary.example/");
+    await ada.click("button", "Add it");
+    await ada.seesText("The entry is added.");
+    const { entries } = (await call(system.base, "GET", `/api/pages/${made.body.id}/entries`, { key })).body;
+    assert.deepEqual(entries[0].data, { name: HOSTILE, link: "https://mary.example/" });
+    assert.deepEqual(ada.complaints, []);
+  });
+}
+
 test("a page that was changed meanwhile shows both texts", async () => {
   const ada = await signedIn(system, "stale@example.com");
   const key = await makeKey(ada);
@@ -95,7 +196,7 @@ test("every screen of sites is accessible and fits, full, empty and refused", as
     const ada = await signedIn(system, `sites-${width}@example.com`, { bypassCSP: true, ...options });
     const key = await makeKey(ada);
     const site = await siteOf(key);
-    const lists = { sites: "/console/sites", deploys: site, pages: `${site}/pages`, domains: `${site}/domains`, new: `${site}/pages/new` };
+    const lists = { sites: "/console/sites", deploys: site, pages: `${site}/pages`, domains: `${site}/domains`, assets: "/console/assets", new: `${site}/pages/new` };
     await checkScreens(ada, "empty", width, lists);
     const long = `${"a-long-word-".repeat(12)} ${HOSTILE}`;
     const body = { slug: "guests", title: long.slice(0, 200), html: `<p>${long}`, entryTemplate: "{{name}}" };

@@ -44,6 +44,7 @@ async function screens(page) {
   for (let number = 1; number <= 20; number += 1) await post(`/api/forms/${formId}/submit`, { name: `Visitor ${number}`, message: "Good morning." });
   const { site } = await post("/api/analytics/sites", { name: "engine.example" });
   const { id: hook } = await post("/api/webhooks", { url: "https://crm.example/hook" });
+  const { id: folder } = await post("/api/folders", { name: "Society" });
   const submissions = await call(base, "GET", `/api/forms/${formId}/submissions`, { key });
   await page.goto(`${base}/console`);
   const sections = await page.locator(".side nav a").evaluateAll((links) => links.map((link) => link.getAttribute("href")));
@@ -52,7 +53,14 @@ async function screens(page) {
     ...sections,
     `/console/forms/${formId}`,
     `/console/forms/${formId}/submissions/${submissions.body.submissions[0].id}`,
+    `/console/forms/${formId}/submissions/${submissions.body.submissions[0].id}/edit`,
+    `/console/forms/${formId}/submissions/new`,
+    `/console/forms/${formId}/erase`,
     `/console/analytics/${site.id}`,
+    `/console/analytics/${site.id}/settings`,
+    "/console/help",
+    "/console/folders",
+    `/console/folders/${folder}`,
     `/console/webhooks/${hook}`,
   ];
 }

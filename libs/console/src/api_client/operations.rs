@@ -28,14 +28,21 @@ operations! {
     SUBMISSIONS_LIST = "submissions.list", GET "/api/forms/{id}/submissions";
     SUBMISSIONS_READ = "submissions.read", GET "/api/forms/{id}/submissions/{subId}";
     SUBMISSIONS_MARK = "submissions.mark", POST "/api/forms/{id}/submissions/{subId}/status";
+    SUBMISSIONS_UPDATE = "submissions.update", PATCH "/api/forms/{id}/submissions/{subId}";
+    SUBMISSIONS_UPSERT = "submissions.upsert", PUT "/api/forms/{id}/submissions/upsert";
+    SUBMISSIONS_DELETE = "submissions.delete", DELETE "/api/forms/{id}/submissions";
     SUBMISSIONS_DELETE_ONE = "submissions.delete_one", DELETE "/api/forms/{id}/submissions/{subId}";
     ANALYTICS_LIST = "analytics.list", GET "/api/analytics/sites";
     ANALYTICS_READ = "analytics.read", GET "/api/analytics/sites/{id}";
+    ANALYTICS_CREATE = "analytics.create", POST "/api/analytics/sites";
+    ANALYTICS_UPDATE = "analytics.update", PATCH "/api/analytics/sites/{id}";
+    ANALYTICS_DELETE = "analytics.delete", DELETE "/api/analytics/sites/{id}";
     ANALYTICS_QUERY = "analytics.query", GET "/api/analytics/query";
     ANALYTICS_REALTIME = "analytics.realtime", GET "/api/analytics/realtime";
     DEPLOYS_LIST = "deploys.list", GET "/api/deploy";
     KEYS_LIST = "keys.list", GET "/api/keys";
     KEYS_CREATE = "keys.create", POST "/api/keys";
+    KEYS_ROTATE = "keys.rotate", POST "/api/keys/{id}/rotate";
     KEYS_REVOKE = "keys.revoke", DELETE "/api/keys/{id}";
     WEBHOOKS_LIST = "webhooks.list", GET "/api/webhooks";
     WEBHOOKS_READ = "webhooks.read", GET "/api/webhooks/{id}";
@@ -50,6 +57,7 @@ operations! {
     SESSIONS_CURRENT = "sessions.current", GET "/api/session";
     SESSIONS_LIST = "sessions.list", GET "/api/sessions";
     SESSIONS_DELETE = "sessions.delete", DELETE "/api/sessions/{id}";
+    HELP_CREATE = "help.create", POST "/api/help";
     ACTIVITY_LIST = "activity.list", GET "/api/activity";
     ANALYTICS_OVERVIEW = "analytics.overview", GET "/api/analytics/overview";
     ANALYTICS_SESSIONS = "analytics.sessions", GET "/api/analytics/sessions";
@@ -72,6 +80,13 @@ operations! {
     WEBHOOKS_DELETE = "webhooks.delete", DELETE "/api/webhooks/{id}";
     WEBHOOKS_ROTATE_SECRET = "webhooks.rotate_secret", POST "/api/webhooks/{id}/rotate-secret";
 
+    FOLDERS_LIST = "folders.list", GET "/api/folders";
+    FOLDERS_CREATE = "folders.create", POST "/api/folders";
+    FOLDERS_READ = "folders.read", GET "/api/folders/{id}";
+    FOLDERS_UPDATE = "folders.update", PUT "/api/folders/{id}";
+    FOLDERS_DELETE = "folders.delete", DELETE "/api/folders/{id}";
+    FOLDERS_ORGANIZE = "folders.organize", POST "/api/folders/{id}/organize";
+    FOLDERS_UNGROUP = "folders.ungroup", POST "/api/folders/{id}/ungroup";
     FORMS_CREATE = "forms.create", POST "/api/forms";
     FORMS_UPDATE = "forms.update", PUT "/api/forms/{id}";
     FORMS_DELETE = "forms.delete", DELETE "/api/forms/{id}";
@@ -81,6 +96,7 @@ operations! {
 
     SUBDOMAINS_LIST = "subdomains.list", GET "/api/account/subdomains";
     SUBDOMAINS_CREATE = "subdomains.create", POST "/api/account/subdomains";
+    SUBDOMAINS_RENAME = "subdomains.rename", PUT "/api/account/subdomain";
     DEPLOYS_CREATE = "deploys.create", POST "/api/deploy";
     DEPLOYS_READ = "deploys.read", GET "/api/deploy/{id}";
     DEPLOYS_PROCESS = "deploys.process", POST "/api/deploy/{id}/process";
@@ -95,6 +111,10 @@ operations! {
     VERSIONS_LIST = "versions.list", GET "/api/pages/{id}/versions";
     VERSIONS_READ = "versions.read", GET "/api/pages/{id}/versions/{versionId}";
     VERSIONS_ROLLBACK = "versions.rollback", POST "/api/pages/{id}/rollback";
+    ASSETS_LIST = "assets.list", GET "/api/pages/assets";
+    ASSETS_CREATE = "assets.create", POST "/api/pages/assets";
+    ASSETS_DELETE = "assets.delete", DELETE "/api/pages/assets/{id}";
+    ENTRIES_CREATE = "entries.create", POST "/api/pages/{id}/entries";
     ENTRIES_LIST = "entries.list", GET "/api/pages/{id}/entries";
     ENTRIES_DELETE = "entries.delete", DELETE "/api/pages/{id}/entries/{entryId}";
     ENTRIES_ARCHIVES = "entries.archives", GET "/api/pages/archives";
@@ -102,6 +122,7 @@ operations! {
     DOMAINS_LIST = "domains.list", GET "/api/account/domains";
     DOMAINS_CREATE = "domains.create", POST "/api/account/domains";
     DOMAINS_CHECK = "domains.check", POST "/api/account/domains/{id}/check";
+    DOMAINS_UPDATE = "domains.update", PATCH "/api/account/domains/{id}";
     DOMAINS_DELETE = "domains.delete", DELETE "/api/account/domains/{id}";
 }
 

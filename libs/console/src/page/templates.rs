@@ -28,6 +28,8 @@ const SOURCES: &[(&str, &str)] = templates![
     "builder/settings.html",
     "builder/details.html",
     "submissions.html",
+    "submissions/edit.html",
+    "submissions/erase.html",
     "analytics_sites.html",
     "analytics.html",
     "keys.html",
@@ -35,10 +37,12 @@ const SOURCES: &[(&str, &str)] = templates![
     "webhook.html",
     "account/account.html",
     "account/activity.html",
+    "account/help.html",
     "analytics/tabs.html",
     "analytics/visits.html",
     "analytics/funnels.html",
     "analytics/retention.html",
+    "analytics/settings.html",
     "automations/head.html",
     "automations/run_rows.html",
     "automations/list.html",
@@ -46,6 +50,8 @@ const SOURCES: &[(&str, &str)] = templates![
     "automations/runs.html",
     "automations/run.html",
     "automations/edit.html",
+    "folders/list.html",
+    "folders/folder.html",
     "webhooks/edit.html",
     "webhooks/delivery.html",
     "sites/list.html",
@@ -57,6 +63,7 @@ const SOURCES: &[(&str, &str)] = templates![
     "sites/page.html",
     "sites/version.html",
     "sites/domains.html",
+    "sites/assets.html",
 ];
 
 /// The parsed templates.

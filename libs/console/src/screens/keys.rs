@@ -1,4 +1,4 @@
-//! API keys: the list, a new one, and revocation.
+//! API keys: the list, a new one, rotation and revocation.
 
 use axum::extract::State;
 use axum::response::Response;
@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use web::Uncompressed;
 
 use super::{PathParameters, require_same_account};
-use crate::api_client::operations::{KEYS_CREATE, KEYS_LIST, KEYS_REVOKE};
-use crate::api_client::{Answer, Call};
+use crate::api_client::operations::{KEYS_CREATE, KEYS_LIST, KEYS_REVOKE, KEYS_ROTATE};
+use crate::api_client::{Answer, Call, Refusal};
 use crate::flash::Flash;
 use crate::form_submission::FormSubmission;
 use crate::page::{Page, Section, redirect};
@@ -16,7 +16,7 @@ use crate::state::Console;
 use crate::url_query::UrlQuery;
 use crate::viewer::Viewer;
 
-/// Shows the keys, and asks before one is revoked.
+/// Shows the keys, and asks before one is rotated or revoked.
 pub(crate) async fn list(State(console): State<Console>, viewer: Viewer, query: UrlQuery) -> Response {
     show(&console, &viewer, &query, |page| page).await
 }
@@ -35,17 +35,29 @@ pub(crate) async fn create(State(console): State<Console>, viewer: Viewer, form:
     }
     let call = Call::of(&KEYS_CREATE).body(body).idempotency_key(form.idempotency_key());
     match console.call(&viewer, call).await {
-        Ok(created) => {
-            let mut response =
-                show(&console, &viewer, &UrlQuery::default(), |page| page.with("created", created)).await;
-            response.extensions_mut().insert(Uncompressed);
-            response
-        }
+        Ok(created) => show_secret(&console, &viewer, created, false).await,
         Err(refusal) => {
             let keep =
                 |page: Page| page.status(refusal.status()).with("problem", refusal).with("kept", form.kept());
             show(&console, &viewer, &UrlQuery::default(), keep).await
         }
+    }
+}
+
+/// Rotates a key. As for a new key, the answer to the post shows its secret.
+pub(crate) async fn rotate(
+    State(console): State<Console>,
+    viewer: Viewer,
+    path: PathParameters,
+    form: FormSubmission,
+) -> Response {
+    if let Err(refused) = require_same_account(&console, &viewer, &form).await {
+        return *refused;
+    }
+    let call = Call::of(&KEYS_ROTATE).path("id", path.get("id")).idempotency_key(form.idempotency_key());
+    match console.call(&viewer, call).await {
+        Ok(rotated) => show_secret(&console, &viewer, rotated, true).await,
+        Err(refusal) => refused(&console, &viewer, &refusal).await,
     }
 }
 
@@ -61,11 +73,22 @@ pub(crate) async fn revoke(
     }
     match console.call(&viewer, Call::of(&KEYS_REVOKE).path("id", path.get("id"))).await {
         Ok(_) => redirect(&console, "/console/keys", Some(Flash::KeyRevoked)),
-        Err(refusal) => {
-            let with_problem = |page: Page| page.status(refusal.status()).with("problem", refusal);
-            show(&console, &viewer, &UrlQuery::default(), with_problem).await
-        }
+        Err(refusal) => refused(&console, &viewer, &refusal).await,
     }
+}
+
+/// Shows the list with a secret, uncompressed.
+async fn show_secret(console: &Console, viewer: &Viewer, key: Value, is_rotated: bool) -> Response {
+    let with_secret = |page: Page| page.with("created", key).with("is_rotated", is_rotated);
+    let mut response = show(console, viewer, &UrlQuery::default(), with_secret).await;
+    response.extensions_mut().insert(Uncompressed);
+    response
+}
+
+/// Shows the list with the reason why a key was not changed.
+async fn refused(console: &Console, viewer: &Viewer, refusal: &Refusal) -> Response {
+    let with_problem = |page: Page| page.status(refusal.status()).with("change_problem", refusal);
+    show(console, viewer, &UrlQuery::default(), with_problem).await
 }
 
 async fn show(
@@ -77,11 +100,14 @@ async fn show(
     let call = Call::of(&KEYS_LIST).query("sort", "newest").optional_query("cursor", query.get("cursor"));
     let (account, list) = join!(console.account(viewer), console.call(viewer, call));
     let list: Answer = list.map(with_scopes_in_words);
-    let chosen = query.get("revoke").and_then(|id| {
-        let keys = list.as_ref().ok()?["keys"].as_array()?;
+    let chosen = |change: &str| {
+        let (id, keys) = (query.get(change)?, list.as_ref().ok()?["keys"].as_array()?);
         keys.iter().find(|key| key["id"] == id).cloned()
-    });
-    let page = Page::new(Section::Keys, "keys.html").main("list", &list).with("confirm", chosen);
+    };
+    let page = Page::new(Section::Keys, "keys.html")
+        .main("list", &list)
+        .with("to_rotate", chosen("rotate"))
+        .with("to_revoke", chosen("revoke"));
     add(page).respond(console, viewer, &account)
 }
 

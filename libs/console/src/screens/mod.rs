@@ -4,6 +4,7 @@ pub(crate) mod account;
 pub(crate) mod analytics;
 pub(crate) mod automations;
 pub(crate) mod builder;
+pub(crate) mod folders;
 pub(crate) mod form_details;
 pub(crate) mod forms;
 pub(crate) mod keys;

@@ -1,7 +1,8 @@
-//! The account: plan and usage, settings, sessions, and the log of changes.
+//! The account: plan and usage, settings, sessions, the log of changes, and help.
 
 mod activity;
 mod activity_view;
+mod help;
 mod sessions;
 mod settings;
 mod show;
@@ -20,4 +21,5 @@ pub(crate) fn routes() -> Router<Console> {
         .route("/console/account/sessions/end-others", post(sessions::end_others))
         .route("/console/account/sessions/{session}/end", post(sessions::end))
         .route("/console/account/activity", get(activity::list))
+        .route("/console/help", get(help::show).post(help::create))
 }

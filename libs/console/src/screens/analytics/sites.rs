@@ -1,28 +1,72 @@
-//! The list of analytics sites. The only one opens at once.
+//! The list of analytics sites, and the form for a new one. The only site opens at once.
 
 use axum::extract::State;
 use axum::response::Response;
 use futures::join;
 
-use crate::api_client::Call;
-use crate::api_client::operations::ANALYTICS_LIST;
+use super::site_page::root;
+use crate::api_client::operations::{ANALYTICS_CREATE, ANALYTICS_LIST, SUBDOMAINS_LIST};
+use crate::api_client::{Answer, Call};
+use crate::flash::Flash;
+use crate::form_submission::FormSubmission;
 use crate::page::{Page, Section, redirect};
+use crate::screens::require_same_account;
 use crate::state::Console;
 use crate::url_query::UrlQuery;
 use crate::viewer::Viewer;
 
-/// Shows the sites.
+/// Shows the sites. With `all`, a single one is listed too.
 pub(crate) async fn list(State(console): State<Console>, viewer: Viewer, query: UrlQuery) -> Response {
+    respond(&console, &viewer, &query, |page| page).await
+}
+
+/// Makes a site, and leads to its figures, which say how it is counted.
+pub(crate) async fn create(State(console): State<Console>, viewer: Viewer, form: FormSubmission) -> Response {
+    if let Err(refused) = require_same_account(&console, &viewer, &form).await {
+        return *refused;
+    }
+    let body = form.to_json(&console.document, &ANALYTICS_CREATE);
+    let call = Call::of(&ANALYTICS_CREATE).body(body).idempotency_key(form.idempotency_key());
+    match console.call(&viewer, call).await {
+        Ok(made) => {
+            let path = root(made["site"]["id"].as_str().unwrap_or_default());
+            redirect(&console, &path, Some(Flash::CountedSiteMade))
+        }
+        Err(refusal) => {
+            let keep =
+                |page: Page| page.status(refusal.status()).with("problem", refusal).with("kept", form.kept());
+            respond(&console, &viewer, &UrlQuery::parse("all=true"), keep).await
+        }
+    }
+}
+
+async fn respond(
+    console: &Console,
+    viewer: &Viewer,
+    query: &UrlQuery,
+    add: impl FnOnce(Page) -> Page,
+) -> Response {
     let call =
         Call::of(&ANALYTICS_LIST).query("sort", "newest").optional_query("cursor", query.get("cursor"));
-    let (account, list) = join!(console.account(&viewer), console.call(&viewer, call));
-    let sites = list.as_ref().ok().and_then(|list| list["sites"].as_array());
-    if let (Some([only]), None) = (sites.map(Vec::as_slice), query.get("cursor"))
-        && let Some(id) = only["id"].as_str()
-    {
-        return redirect(&console, &format!("/console/analytics/{id}"), None);
+    let (account, list, hosted) = join!(
+        console.account(viewer),
+        console.call(viewer, call),
+        console.call(viewer, Call::of(&SUBDOMAINS_LIST).query("limit", "100")),
+    );
+    let is_asked_for_all = ["all", "cursor"].iter().any(|name| query.get(name).is_some());
+    if let Some(id) = only_site(&list).filter(|_| !is_asked_for_all) {
+        return redirect(console, &root(id), None);
     }
-    Page::new(Section::Analytics, "analytics_sites.html")
+    let page = Page::new(Section::Analytics, "analytics_sites.html")
         .main("list", &list)
-        .respond(&console, &viewer, &account)
+        .with("hosted", hosted.ok().map(|mut hosted| hosted["subdomains"].take()));
+    add(page).respond(console, viewer, &account)
+}
+
+/// Returns the id of the account's only site.
+fn only_site(list: &Answer) -> Option<&str> {
+    match list.as_ref().ok()?["sites"].as_array()?.as_slice() {
+        [only] => only["id"].as_str(),
+        _ => None,
+    }
 }

@@ -8,7 +8,9 @@ use serde_json::{Value, json};
 
 use super::domains::with_steps;
 use super::site::{items, path};
-use crate::api_client::operations::{DEPLOYS_LIST, DOMAINS_LIST, SUBDOMAINS_CREATE, SUBDOMAINS_LIST};
+use crate::api_client::operations::{
+    DEPLOYS_LIST, DOMAINS_LIST, SUBDOMAINS_CREATE, SUBDOMAINS_LIST, SUBDOMAINS_RENAME,
+};
 use crate::api_client::{Answer, Call};
 use crate::flash::Flash;
 use crate::form_submission::FormSubmission;
@@ -38,6 +40,23 @@ pub(crate) async fn create(State(console): State<Console>, viewer: Viewer, form:
         Err(refusal) => {
             let keep =
                 |page: Page| page.status(refusal.status()).with("problem", refusal).with("kept", form.kept());
+            respond(&console, &viewer, &UrlQuery::default(), keep).await
+        }
+    }
+}
+
+/// Renames the first site, the only one that the API can rename.
+pub(crate) async fn rename(State(console): State<Console>, viewer: Viewer, form: FormSubmission) -> Response {
+    if let Err(refused) = require_same_account(&console, &viewer, &form).await {
+        return *refused;
+    }
+    let body = form.to_json(&console.document, &SUBDOMAINS_RENAME);
+    match console.call(&viewer, Call::of(&SUBDOMAINS_RENAME).body(body)).await {
+        Ok(_) => redirect(&console, "/console/sites", Some(Flash::SiteRenamed)),
+        Err(refusal) => {
+            let keep = |page: Page| {
+                page.status(refusal.status()).with("rename_problem", refusal).with("renamed", form.kept())
+            };
             respond(&console, &viewer, &UrlQuery::default(), keep).await
         }
     }
@@ -79,6 +98,7 @@ async fn respond(
         .main("list", &list)
         .panel("domains", &domains.map(|_| Value::Null))
         .with("deploys_refusal", refused_deploys)
+        .with("is_first_page", query.get("cursor").is_none())
         .with("sites", sites);
     add(page).respond(console, viewer, &account)
 }

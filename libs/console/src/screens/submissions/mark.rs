@@ -22,7 +22,7 @@ const AT_ONCE_MAX: usize = 100;
 
 /// Gives the chosen submissions the posted status, or deletes them once the viewer has confirmed it. Stops at the first that
 /// the API refuses.
-pub(crate) async fn mark(
+pub(super) async fn mark(
     State(console): State<Console>,
     viewer: Viewer,
     path: PathParameters,

@@ -2,8 +2,8 @@
 
 use axum::extract::State;
 use axum::response::Response;
-use percent_encoding::utf8_percent_encode;
 
+use super::page_path::submission_path;
 use super::show::{Shown, show};
 use crate::api_client::Call;
 use crate::api_client::operations::DELIVERIES_RETRY;
@@ -12,11 +12,11 @@ use crate::form_submission::FormSubmission;
 use crate::page::redirect;
 use crate::screens::{PathParameters, require_same_account};
 use crate::state::Console;
-use crate::url_query::{PATH_SEGMENT, UrlQuery};
+use crate::url_query::UrlQuery;
 use crate::viewer::Viewer;
 
 /// Sends the posted delivery again, and leads back to the submission.
-pub(crate) async fn retry(
+pub(super) async fn retry(
     State(console): State<Console>,
     viewer: Viewer,
     path: PathParameters,
@@ -30,11 +30,7 @@ pub(crate) async fn retry(
         .path("id", form.get("webhook").unwrap_or_default())
         .path("deliveryId", form.get("delivery").unwrap_or_default());
     match console.call(&viewer, call.idempotency_key(form.idempotency_key())).await {
-        Ok(_) => {
-            let segment = |text| utf8_percent_encode(text, PATH_SEGMENT);
-            let path = format!("/console/forms/{}/submissions/{}", segment(form_id), segment(id));
-            redirect(&console, &path, Some(Flash::SentAgain))
-        }
+        Ok(_) => redirect(&console, &submission_path(form_id, id), Some(Flash::SentAgain)),
         Err(refusal) => {
             let shown = Shown { chosen: Some(id), problem: Some(refusal), ..Shown::default() };
             show(&console, &viewer, form_id, &UrlQuery::default(), shown).await

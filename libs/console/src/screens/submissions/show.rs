@@ -5,8 +5,8 @@ use axum::response::Response;
 use futures::{future::OptionFuture, join};
 use serde_json::{Value, json};
 
-use super::SubmissionView;
 use super::effects::{steps, webhook_names};
+use super::view::SubmissionView;
 use crate::api_client::operations::{FORMS_READ, SUBMISSIONS_LIST, SUBMISSIONS_READ, WEBHOOKS_LIST};
 use crate::api_client::{Answer, Call, Refusal};
 use crate::page::{Page, Section};
@@ -27,7 +27,7 @@ pub(super) struct Shown<'a> {
 }
 
 /// Shows the list.
-pub(crate) async fn list(
+pub(super) async fn list(
     State(console): State<Console>,
     viewer: Viewer,
     path: PathParameters,
@@ -37,7 +37,7 @@ pub(crate) async fn list(
 }
 
 /// Shows a submission beside the list.
-pub(crate) async fn read(
+pub(super) async fn read(
     State(console): State<Console>,
     viewer: Viewer,
     path: PathParameters,

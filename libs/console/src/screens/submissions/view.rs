@@ -19,6 +19,8 @@ pub(crate) struct SubmissionView {
     pub(crate) form_id: String,
     pub(crate) sender: String,
     pub(crate) email: Option<String>,
+    /// The answer to the first question for an e-mail address.
+    pub(crate) address: Option<String>,
     /// A `mailto:` link.
     pub(crate) reply: Option<String>,
     pub(crate) excerpt: String,
@@ -71,6 +73,7 @@ impl SubmissionView {
             reply: email
                 .as_deref()
                 .and_then(|email| mail_link(email, form["name"].as_str().unwrap_or_default())),
+            address: email.clone(),
             email: email.filter(|email| *email != sender),
             excerpt: excerpt.chars().take(EXCERPT_CHARS).collect(),
             sender,

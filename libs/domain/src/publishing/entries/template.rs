@@ -88,6 +88,15 @@ enum Part {
     InQuery(String),
 }
 
+impl Part {
+    fn name(&self) -> Option<&str> {
+        match self {
+            Self::Plain(_) => None,
+            Self::Value(name) | Self::InQuery(name) => Some(name),
+        }
+    }
+}
+
 /// The entries of a page as HTML.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RenderedEntries {
@@ -169,6 +178,26 @@ impl Template {
         }
         self.plain(quote);
         Ok(())
+    }
+
+    /// Returns the names of the placeholders, each once, in the order of their first use.
+    pub fn names(&self) -> Vec<&str> {
+        let mut names = Vec::new();
+        for piece in &self.pieces {
+            let found: Vec<&str> = match piece {
+                Piece::Plain(_) => Vec::new(),
+                Piece::Text(name) | Piece::Style(name) => vec![name],
+                Piece::Address(parts) | Piece::Addresses(parts) => {
+                    parts.iter().filter_map(Part::name).collect()
+                }
+            };
+            for name in found {
+                if !names.contains(&name) {
+                    names.push(name);
+                }
+            }
+        }
+        names
     }
 
     /// Renders one entry.

@@ -1,7 +1,6 @@
 //! The deploys of a site: uploads, what they would change, publication and rollback.
 
 mod list;
-mod posted_zip;
 mod show;
 mod upload;
 mod write;

@@ -1,16 +1,16 @@
-//! Takes a zip: the script sends it to the edge by itself, and a browser without scripts posts it here.
+//! Takes a zip or a folder: the script sends a zip to the edge by itself, everything else is posted here.
 
 use axum::extract::{Request, State};
 use axum::response::{IntoResponse, Response};
 use http::{StatusCode, header};
 use serde_json::{Value, json};
 
-use super::posted_zip::{PostedParts, PostedZip, read_zip};
 use super::{list, show};
 use crate::api_client::operations::DEPLOYS_CREATE;
 use crate::api_client::{Answer, Call, Refusal};
 use crate::form_submission::FormSubmission;
 use crate::page::Page;
+use crate::screens::sites::posted_files::{PostedFile, PostedParts, read_file, read_folder};
 use crate::screens::sites::site::path_of;
 use crate::screens::{PathParameters, require_same_account};
 use crate::state::Console;
@@ -39,7 +39,7 @@ pub(crate) async fn begin(
     }
 }
 
-/// Takes a zip from a form, and shows what publishing it would do.
+/// Takes a zip or a folder from a form, and shows what publishing it would do.
 pub(crate) async fn upload(
     State(console): State<Console>,
     viewer: Viewer,
@@ -53,9 +53,10 @@ pub(crate) async fn upload(
     }
     let read = async {
         let mut parts = PostedParts::of(request)?;
-        parts.fields().await
+        let (form, first) = parts.fields().await?;
+        Ok((form, first, parts))
     };
-    let (form, zip) = match read.await {
+    let (form, first, mut parts) = match read.await {
         Ok(read) => read,
         Err(refusal) => return refused(&console, &viewer, site_id, refusal, None).await,
     };
@@ -63,9 +64,11 @@ pub(crate) async fn upload(
         return *refused;
     }
     let stored = async {
-        let PostedZip { file, size_bytes } = read_zip(zip).await?;
+        let is_folder = first.name() == Some("folder");
+        let PostedFile { file, size_bytes } =
+            if is_folder { read_folder(first, &mut parts).await? } else { read_file(first).await? };
         let made = create(&console, &viewer, &form, size_bytes).await?;
-        match console.zip_store.store(made["uploadUrl"].as_str().unwrap_or_default(), file).await {
+        match console.file_store.store(made["uploadUrl"].as_str().unwrap_or_default(), file).await {
             // The form was posted twice: its key led to the same deploy, which has its zip.
             Err(refusal) if refusal.code != "conflict" => Err(refusal),
             _ => Ok(made),

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::steps::with_steps;
 use crate::api_client::Call;
-use crate::api_client::operations::DOMAINS_LIST;
+use crate::api_client::operations::{DOMAINS_LIST, SUBDOMAINS_LIST};
 use crate::page::Page;
 use crate::screens::PathParameters;
 use crate::screens::sites::site::{self, items};
@@ -34,21 +34,20 @@ pub(super) async fn respond(
     add: impl FnOnce(Page) -> Page,
 ) -> Response {
     let call = Call::of(&DOMAINS_LIST).query("sort", "newest").query("limit", "100");
-    let (account, site, list) = join!(
+    let (account, site, list, sites) = join!(
         console.account(viewer),
         site::find(console, viewer, site_id),
         console.call(viewer, call.optional_query("cursor", query.get("cursor"))),
+        console.call(viewer, Call::of(&SUBDOMAINS_LIST).query("limit", "100")),
     );
-    let domains: Vec<Value> = list
-        .iter()
-        .flat_map(|list| items(list, "domains"))
-        .filter(|domain| domain["subdomainId"] == site_id)
-        .cloned()
-        .map(with_steps)
-        .collect();
+    let all: Vec<Value> = list.iter().flat_map(|list| items(list, "domains")).cloned().collect();
+    let domains: Vec<Value> =
+        all.iter().filter(|domain| domain["subdomainId"] == site_id).cloned().map(with_steps).collect();
     let asked = query.get("remove").and_then(|id| domains.iter().find(|domain| domain["id"] == id));
     let page = site::page("sites/domains.html", "domains", &site)
         .panel("list", &list)
+        .with("all", &all)
+        .with("sites", sites.map(|sites| sites["subdomains"].clone()).unwrap_or_default())
         .with("confirm", asked)
         .with("domains", &domains);
     add(page).respond(console, viewer, &account)

@@ -7,4 +7,4 @@ mod write;
 
 pub(super) use list::list;
 pub(super) use steps::with_steps;
-pub(super) use write::{check, create, remove};
+pub(super) use write::{check, create, remove, update};

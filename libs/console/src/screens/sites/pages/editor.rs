@@ -2,6 +2,7 @@
 
 use axum::extract::State;
 use axum::response::Response;
+use domain::entries::Template;
 use futures::join;
 use serde_json::{Value, json};
 
@@ -80,6 +81,7 @@ pub(super) async fn respond(
     let found = page.map(|mut page| {
         let has_crlf = page["html"].as_str().is_some_and(|html| html.contains("\r\n"));
         page["lineEnds"] = json!(if has_crlf { "crlf" } else { "lf" });
+        page["entryFields"] = json!(entry_fields(&page));
         page["publishAtLocal"] = json!(page["publishAt"].as_str().and_then(|at| local_of(at, zone)));
         page
     });
@@ -96,6 +98,12 @@ pub(super) async fn respond(
         .with("archived", archived)
         .with("asks_delete", query.get("delete").is_some());
     add(page).respond(console, viewer, &account)
+}
+
+/// Returns the names of the values that an entry of the page has; none without a template.
+fn entry_fields(page: &Value) -> Vec<String> {
+    let template = page["entryTemplate"].as_str().and_then(|template| Template::parse(template).ok());
+    template.iter().flat_map(Template::names).map(str::to_owned).collect()
 }
 
 /// Returns a page of this site.

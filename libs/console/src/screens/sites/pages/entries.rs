@@ -1,11 +1,11 @@
-//! Deletes entries of a page, and restores those of a deleted one.
+//! Adds and deletes entries of a page, and restores those of a deleted one.
 
 use axum::extract::State;
 use axum::response::Response;
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
 use super::editor::respond;
-use crate::api_client::operations::{ENTRIES_DELETE, ENTRIES_RESTORE};
+use crate::api_client::operations::{ENTRIES_CREATE, ENTRIES_DELETE, ENTRIES_RESTORE};
 use crate::api_client::{Answer, Call};
 use crate::flash::Flash;
 use crate::form_submission::FormSubmission;
@@ -15,6 +15,25 @@ use crate::screens::{PathParameters, require_same_account};
 use crate::state::Console;
 use crate::url_query::UrlQuery;
 use crate::viewer::Viewer;
+
+/// Adds an entry.
+pub(crate) async fn add_entry(
+    State(console): State<Console>,
+    viewer: Viewer,
+    path: PathParameters,
+    form: FormSubmission,
+) -> Response {
+    if let Err(refused) = require_same_account(&console, &viewer, &form).await {
+        return *refused;
+    }
+    let data: Map<String, Value> = form
+        .fields()
+        .filter_map(|(name, value)| Some((name.strip_prefix("data.")?.to_owned(), json!(value))))
+        .collect();
+    let call = Call::of(&ENTRIES_CREATE).path("id", path.get("page")).body(json!({ "data": data }));
+    let answer = console.call(&viewer, call.idempotency_key(form.idempotency_key())).await;
+    after(&console, &viewer, &path, answer, Flash::EntryAdded).await
+}
 
 /// Deletes an entry.
 pub(crate) async fn delete_entry(

@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 
 use crate::api_client::Call;
 use crate::api_client::operations::{ENTRIES_ARCHIVES, PAGES_LIST};
-use crate::screens::PathParameters;
 use crate::screens::sites::site::{self, items, tag};
+use crate::screens::{PathParameters, folders};
 use crate::state::Console;
 use crate::url_query::UrlQuery;
 use crate::viewer::Viewer;
@@ -23,15 +23,16 @@ pub(crate) async fn list(
     let id = path.get("id");
     let mut list =
         Call::of(&PAGES_LIST).query("subdomainId", id).query("sort", "newest").query("limit", "50");
-    for name in ["slug", "collection", "cursor"] {
+    for name in ["slug", "collection", "folderId", "cursor"] {
         list = list.optional_query(name, query.get(name));
     }
     let archives = Call::of(&ENTRIES_ARCHIVES).query("sort", "newest").query("limit", "100");
-    let (account, site, list, archives) = join!(
+    let (account, site, list, archives, folders) = join!(
         console.account(&viewer),
         site::find(&console, &viewer, id),
         console.call(&viewer, list),
         console.call(&viewer, archives),
+        folders::choices(&console, &viewer),
     );
     let pages: Vec<Value> =
         list.iter().flat_map(|list| items(list, "pages")).cloned().map(with_state).collect();
@@ -48,6 +49,8 @@ pub(crate) async fn list(
         .with("archived", archived)
         .with("slug", query.get("slug"))
         .with("collection", query.get("collection"))
+        .with("folders", folders)
+        .with("folder_id", query.get("folderId"))
         .respond(&console, &viewer, &account)
 }
 

@@ -8,7 +8,7 @@ mod versions;
 mod write;
 
 pub(super) use editor::{new, show};
-pub(super) use entries::{delete_entry, restore_entries};
+pub(super) use entries::{add_entry, delete_entry, restore_entries};
 pub(super) use list::list;
 pub(super) use versions::{compare_version, restore_version};
 pub(super) use write::{create, delete, update};

@@ -1,10 +1,11 @@
-//! Receives the zip of a deploy that a page of the console was given: browsers without scripts can't send a `PUT` to the edge.
-//! The signed URL is the permission, as there.
+//! Receives a file that a page of the console was given, a zip of a deploy or an asset: browsers without scripts can't send a
+//! `PUT` to the edge. The signed URL is the permission, as there.
 
 use std::io::{Read, Seek};
 
 use bytes::Bytes;
 use chrono::TimeDelta;
+use contract::Change;
 use domain::FieldError;
 use domain::media::{self, SNIFFED_BYTES};
 use store::blobs::NewBlob;
@@ -12,7 +13,6 @@ use store::uploads::{Purpose, Upload};
 use uuid::Uuid;
 use web::{Code, Problem};
 
-use super::stored_files::failed_on_disk;
 use crate::App;
 
 /// Bytes that are read from disk at a time.
@@ -20,15 +20,15 @@ const READ_BYTES: usize = 1 << 20;
 /// How long the stored bytes may stay without a reference.
 const UNREFERENCED_TTL: TimeDelta = TimeDelta::hours(1);
 
-/// Stores a zip for the deploy of an upload URL, once.
-pub(crate) async fn receive(app: &App, upload_url: &str, zip: std::fs::File) -> Result<(), Problem> {
+/// Stores a file for the deploy or asset of an upload URL, once.
+pub(crate) async fn receive(app: &App, upload_url: &str, file: std::fs::File) -> Result<(), Problem> {
     let now = app.clock.now();
     let (id, query) = id_and_query(upload_url).ok_or_else(unknown_upload)?;
     app.uploads.verify(id, query, now).map_err(|error| Problem::new(Code::Forbidden, error.to_string()))?;
     let mut conn = store::acquire(&app.db).await?;
     let upload = store::uploads::find_upload(&mut conn, id).await?;
     drop(conn);
-    let upload = upload.filter(|upload| upload.purpose == Purpose::Deploy).ok_or_else(unknown_upload)?;
+    let upload = upload.filter(|upload| upload.purpose != Purpose::FormFile).ok_or_else(unknown_upload)?;
     if upload.is_suspended {
         return Err(Problem::new(Code::Suspended, "this account is suspended"));
     }
@@ -37,12 +37,12 @@ pub(crate) async fn receive(app: &App, upload_url: &str, zip: std::fs::File) -> 
     }
     let account_id = upload.account_id;
     let mut incoming = app.blobs.receive(account_id, app.rng.uuid_v7(now));
-    let mut zip = Some(zip);
+    let mut file = Some(file);
     let mut is_checked = false;
-    while let Some(file) = zip.take() {
-        let read = tokio::task::spawn_blocking(move || read_chunk(file, !is_checked)).await;
+    while let Some(unread) = file.take() {
+        let read = tokio::task::spawn_blocking(move || read_chunk(unread, !is_checked)).await;
         let read = read.unwrap_or_else(|panic| Err(std::io::Error::other(panic)));
-        let (file, chunk) = read.map_err(|error| failed_on_disk(&error))?;
+        let (unread, chunk) = read.map_err(|error| failed_on_disk(&error))?;
         if chunk.is_empty() {
             break;
         }
@@ -51,12 +51,12 @@ pub(crate) async fn receive(app: &App, upload_url: &str, zip: std::fs::File) -> 
             is_checked = true;
         }
         incoming.write(Bytes::from(chunk)).await?;
-        zip = Some(file);
+        file = Some(unread);
     }
     if i64::try_from(incoming.size()).ok() != Some(upload.size_bytes) {
         let message =
             format!("{} bytes were announced, and {} have arrived", upload.size_bytes, incoming.size());
-        return Err(Problem::validation(vec![FieldError::new("zip", "size", message)]));
+        return Err(Problem::validation(vec![FieldError::new("file", "size", message)]));
     }
     let received = incoming.finish().await?;
     let sha256 = received.name().sha256;
@@ -73,8 +73,24 @@ pub(crate) async fn receive(app: &App, upload_url: &str, zip: std::fs::File) -> 
     app.blobs.store(&received).await?;
     // One blob was given, so one is returned.
     let settled = settled.first().ok_or_else(Problem::nothing_changed)?;
-    store::deploys::update_uploaded(&mut tx, account_id, id, settled.id).await?;
-    Ok(store::commit(tx).await?)
+    let changes = match upload.purpose {
+        Purpose::Asset => {
+            store::assets::update_blob(&mut tx, account_id, id, settled.id).await?;
+            vec![Change::Asset { asset_id: id }]
+        }
+        Purpose::Deploy => {
+            store::deploys::update_uploaded(&mut tx, account_id, id, settled.id).await?;
+            Vec::new()
+        }
+        // Visitors upload these, to the edge alone.
+        Purpose::FormFile => return Err(unknown_upload()),
+    };
+    app.commit(tx, changes).await
+}
+
+fn failed_on_disk(error: &std::io::Error) -> Problem {
+    tracing::error!(%error, "failed to read a posted file from disk");
+    Problem::nothing_changed()
 }
 
 /// Reads the next bytes of a file, from its beginning if it is the first time. None are left at its end.
@@ -95,15 +111,15 @@ fn id_and_query(url: &str) -> Option<(Uuid, &str)> {
 
 fn check_type(upload: &Upload, head: &[u8]) -> Result<(), Problem> {
     media::check_agrees(&upload.content_type, head).map_err(|detected| {
-        let message = format!("a zip is expected, and this looks like {detected}");
-        Problem::validation(vec![FieldError::new("zip", "content_type", message)])
+        let message = format!("{} is expected, and this looks like {detected}", upload.content_type);
+        Problem::validation(vec![FieldError::new("file", "content_type", message)])
     })
 }
 
 fn unknown_upload() -> Problem {
-    Problem::new(Code::NotFound, "there is nothing to be uploaded here; create another deploy")
+    Problem::new(Code::NotFound, "there is nothing to be uploaded here; begin again")
 }
 
 fn already_stored() -> Problem {
-    Problem::new(Code::Conflict, "this deploy has received its zip, or its time for it is over")
+    Problem::new(Code::Conflict, "the file is stored already, or the time for it is over")
 }

@@ -1,4 +1,4 @@
-//! The form with a zip, as a browser without scripts posts it: read part by part, the zip to a file without a name.
+//! A form with files, as a browser without scripts posts it: read part by part, a file to disk without a name.
 
 use std::fs::File;
 
@@ -14,21 +14,24 @@ use crate::form_submission::FormSubmission;
 /// Bytes of all other fields together, and of what separates them.
 const FIELDS_BYTES_MAX: u64 = 64 << 10;
 
-/// A zip on disk.
-pub(super) struct PostedZip {
-    pub(super) file: File,
-    pub(super) size_bytes: u64,
+/// Names of the fields that hold files.
+const FILE_FIELDS: [&str; 3] = ["zip", "folder", "file"];
+
+/// A file on disk.
+pub(in crate::screens::sites) struct PostedFile {
+    pub(in crate::screens::sites) file: File,
+    pub(in crate::screens::sites) size_bytes: u64,
 }
 
 /// The parts of the form, in their order.
-pub(super) struct PostedParts(Multipart<'static>);
+pub(in crate::screens::sites) struct PostedParts(Multipart<'static>);
 
 impl PostedParts {
     /// Begins to read a form.
     ///
     /// # Errors
     /// It is none with a file, or is larger than any zip may be.
-    pub(super) fn of(request: Request) -> Result<Self, Refusal> {
+    pub(in crate::screens::sites) fn of(request: Request) -> Result<Self, Refusal> {
         let text = |name| request.headers().get(name).and_then(|value| value.to_str().ok());
         let length = text(header::CONTENT_LENGTH).and_then(|length| length.parse::<u64>().ok());
         if length.is_some_and(|length| length > ZIP_BYTES_MAX.unsigned_abs() + FIELDS_BYTES_MAX) {
@@ -39,12 +42,14 @@ impl PostedParts {
         Ok(Self(Multipart::new(request.into_body().into_data_stream(), boundary)))
     }
 
-    /// Returns the fields before the zip. Nothing of the zip is read yet.
-    pub(super) async fn fields(&mut self) -> Result<(FormSubmission, Field<'static>), Refusal> {
+    /// Returns the fields before the first file, and the file, of which nothing is read yet.
+    pub(in crate::screens::sites) async fn fields(
+        &mut self,
+    ) -> Result<(FormSubmission, Field<'static>), Refusal> {
         let (mut fields, mut left) = (Vec::new(), FIELDS_BYTES_MAX);
-        while let Some(mut field) = self.0.next_field().await.map_err(|error| unreadable(&error))? {
+        while let Some(mut field) = self.next().await? {
             let Some(name) = field.name().map(str::to_owned) else { continue };
-            if name == "zip" {
+            if FILE_FIELDS.contains(&name.as_str()) {
                 return Ok((FormSubmission::of(fields), field));
             }
             let mut value = Vec::new();
@@ -56,20 +61,15 @@ impl PostedParts {
         }
         Err(incomplete("The form was posted without a file."))
     }
+
+    /// Returns the next field; `None` at the end of the form. The field before must be dropped.
+    pub(super) async fn next(&mut self) -> Result<Option<Field<'static>>, Refusal> {
+        self.0.next_field().await.map_err(|error| unreadable(&error))
+    }
 }
 
-/// Reads a zip to disk.
-pub(super) async fn read_zip(mut field: Field<'static>) -> Result<PostedZip, Refusal> {
-    let failed = |error: std::io::Error| {
-        tracing::error!(%error, "failed to write a posted zip to disk");
-        let status = StatusCode::SERVICE_UNAVAILABLE;
-        Refusal::new(
-            status,
-            "unavailable",
-            "The zip can't be stored now",
-            "Please try again. Nothing was changed.",
-        )
-    };
+/// Reads a file to disk.
+pub(in crate::screens::sites) async fn read_file(mut field: Field<'static>) -> Result<PostedFile, Refusal> {
     let mut file = tokio::fs::File::from_std(tempfile::tempfile().map_err(failed)?);
     let mut size_bytes = 0;
     while let Some(bytes) = field.chunk().await.map_err(|error| unreadable(&error))? {
@@ -81,22 +81,28 @@ pub(super) async fn read_zip(mut field: Field<'static>) -> Result<PostedZip, Ref
     }
     file.flush().await.map_err(failed)?;
     if size_bytes == 0 {
-        return Err(incomplete("Choose a zip file."));
+        return Err(incomplete("Choose a file. An empty one can't be stored."));
     }
-    Ok(PostedZip { file: file.into_std().await, size_bytes })
+    Ok(PostedFile { file: file.into_std().await, size_bytes })
 }
 
-fn too_large() -> Refusal {
-    let detail = "A zip may have at most 100 MB. Nothing was changed.";
-    Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, "payload_too_large", "The zip is too large", detail)
+pub(super) fn failed(error: std::io::Error) -> Refusal {
+    tracing::error!(%error, "failed to write a posted file to disk");
+    let detail = "Please try again. Nothing was changed.";
+    Refusal::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", "The file can't be stored now", detail)
 }
 
-fn incomplete(detail: &str) -> Refusal {
-    Refusal::new(StatusCode::BAD_REQUEST, "validation_failed", "There is no zip", detail)
+pub(super) fn too_large() -> Refusal {
+    let detail = "At most 100 MB can be sent at once. Nothing was changed.";
+    Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, "payload_too_large", "The file is too large", detail)
 }
 
-fn unreadable(error: &multer::Error) -> Refusal {
-    tracing::debug!(%error, "failed to read a posted zip");
+pub(super) fn incomplete(detail: &str) -> Refusal {
+    Refusal::new(StatusCode::BAD_REQUEST, "validation_failed", "There is no file", detail)
+}
+
+pub(super) fn unreadable(error: &multer::Error) -> Refusal {
+    tracing::debug!(%error, "failed to read a posted file");
     let detail = "The upload ended early, or is not readable. Nothing was changed.";
     Refusal::new(StatusCode::BAD_REQUEST, "validation_failed", "The upload failed", detail)
 }
