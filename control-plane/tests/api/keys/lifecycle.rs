@@ -357,7 +357,7 @@ async fn a_key_is_shown_once_and_never_stored() {
 #[tokio::test]
 async fn a_mistyped_key_is_rejected_without_a_query() {
     let api = Api::start(&[]).await;
-    let replica = api.replica(&["store.url=postgres://unknown@127.0.0.1:1/none"]);
+    let replica = api.replica(&["store.url=postgres://unknown@127.0.0.1:1/none", "store.acquire_timeout=1s"]);
     let key = keys::make(KeyKind::Live, &[7; 32]);
     assert_eq!(
         status(&replica, &key).await,
