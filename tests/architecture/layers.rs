@@ -24,7 +24,7 @@ const ALLOWED_USERS: [(&str, &[&str]); 23] = [
     ("apalis-redis", &["queue"]),
     ("reqwest", &["outbound", "blobs"]),
     ("object_store", &["blobs"]),
-    ("zip", &["control-plane", "sandbox"]),
+    ("zip", &["console", "control-plane", "sandbox"]),
     ("moka", &["cache"]),
     ("redis", &["redis-connection", "cache", "queue"]),
     ("libloading", &["sandbox"]),

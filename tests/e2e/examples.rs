@@ -15,10 +15,12 @@ use serde_json::{Value, json};
 use crate::PROGRAM;
 
 /// No worker has to end what these start: the examples go on with it.
-const SETTINGS: [&str; 8] = [
+const SETTINGS: [&str; 9] = [
     "automations.test_timeout=0s",
     "webhooks.test_timeout=0s",
     "domains.recheck_after=0s",
+    // A session can be had without a provider.
+    "signin.local=true",
     // GitHub's protocol has no discovery, so the redirect needs no network.
     "signin.providers.google.kind=github",
     "signin.providers.google.client_id=example",

@@ -3,6 +3,7 @@ import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { BrowserUser } from "../browser_user.mjs";
 import { start } from "../system.mjs";
+import { visit } from "./person.mjs";
 
 const STOPS_MAX = 80;
 
@@ -65,6 +66,6 @@ for (const javaScriptEnabled of [true, false]) {
     await ada.seesHeading("Made by keyboard Published");
     await tabTo(ada, "Open the page", named("a", "Open the page"));
     const address = await ada.page.evaluate(() => document.activeElement.href);
-    assert.ok((await (await fetch(address)).text()).includes("<h1>Made by keyboard</h1>"), "visitors see it");
+    assert.ok((await visit(address)).text.includes("<h1>Made by keyboard</h1>"), "visitors see it");
   });
 }

@@ -1,5 +1,6 @@
 // A signed-in person, and what the stories of the console share.
 import assert from "node:assert/strict";
+import { request } from "node:http";
 import { BrowserUser, call } from "../browser_user.mjs";
 
 /** What a stranger may send. */
@@ -61,4 +62,19 @@ export async function checkScreens(person, state, width, paths) {
     await person.checkAccessibility(`console-${name}-${state}-${width}`);
     await fits(person, name);
   }
+}
+
+/** What a visitor gets at an address of a site. Node does not resolve names below localhost as browsers do. */
+export function visit(address) {
+  const { host, port, pathname, search } = new URL(address);
+  return new Promise((resolve, reject) => {
+    const options = { host: "127.0.0.1", port, path: pathname + search, headers: { host } };
+    const sent = request(options, async (response) => {
+      const parts = [];
+      for await (const part of response) parts.push(part);
+      const body = Buffer.concat(parts);
+      resolve({ status: response.statusCode, type: response.headers["content-type"], body, text: body.toString() });
+    });
+    sent.on("error", reject).end();
+  });
 }

@@ -72,7 +72,11 @@ async fn retry_after_is_honored() {
         let delivery = account.delivery_when(webhook, tried).await;
         let wait = delivery.next_attempt_at - now();
         let expected = TimeDelta::hours(hours);
-        assert!(wait <= expected && wait > expected - TimeDelta::minutes(1), "{retry_after}: {wait}");
+        // A second more, because the machine's clock may be set back meanwhile.
+        assert!(
+            wait <= expected + TimeDelta::seconds(1) && wait > expected - TimeDelta::minutes(1),
+            "{retry_after}: {wait}"
+        );
         running.stop().await;
         account.change("delete from webhooks").await;
     }

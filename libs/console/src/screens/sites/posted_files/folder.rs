@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipWriter};
 
-use super::parts::{PostedFile, PostedParts, failed, incomplete, too_large, unreadable};
+use super::multipart_form::{PostedFile, PostedParts, failed, incomplete, too_large, unreadable};
 use crate::api_client::Refusal;
 
 /// Pieces that wait for the disk.
