@@ -108,6 +108,8 @@ async fn forms(edge: &Edge, account: &Account<'_>) -> [Uuid; 2] {
     edge.run(&format!("update accounts set plan = 'scale' where id = '{}'", account.id)).await;
     let plain = account.form(one_text_field()).await;
     let limited = account.form_with(one_text_field(), |form| form.max_submissions = Some(10_000)).await;
+    // Or what is cached now is invalidated as the subscription begins.
+    edge.wait_until_subscribed().await;
     for form in [plain, limited] {
         let first = edge.visitor.post(&submit_path(form), &json!({"a": "first"})).await;
         assert_eq!(first.status, StatusCode::CREATED);

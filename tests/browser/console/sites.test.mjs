@@ -109,7 +109,7 @@ for (const javaScriptEnabled of [true, false]) {
     await ada.page.getByLabel("File", { exact: true }).setInputFiles({ name: "dot.png", mimeType: "image/png", buffer });
     await ada.click("button", "Store it");
     await ada.seesText("Stored. Its address is below.");
-    const address = await ada.page.getByRole("link", { name: "dot.png" }).getAttribute("href");
+    const address = await ada.page.getByRole("link", { name: "dot.png", exact: true }).getAttribute("href");
     const stored = await visit(address);
     assert.deepEqual([stored.status, stored.type], [200, "image/png"]);
     assert.deepEqual(stored.body, buffer);
@@ -178,6 +178,7 @@ test("a page that was changed meanwhile shows both texts", async () => {
   const ada = await signedIn(system, "stale@example.com");
   const key = await makeKey(ada);
   const made = await call(system.base, "POST", "/api/pages", { key, body: { slug: "a", title: "A", html: "<p>first" } });
+  assert.equal(made.status, 201, JSON.stringify(made.body));
   await ada.open(`${await siteOf(key)}/pages/${made.body.id}`);
   await call(system.base, "PUT", `/api/pages/${made.body.id}`, { key, body: { html: `<p>${HOSTILE}` } });
   await ada.page.getByLabel("HTML", { exact: true }).fill("<p>mine");
