@@ -177,7 +177,7 @@ for (const javaScriptEnabled of [true, false]) {
 test("a page that was changed meanwhile shows both texts", async () => {
   const ada = await signedIn(system, "stale@example.com");
   const key = await makeKey(ada);
-  const made = await call(system.base, "POST", "/api/pages", { key, body: { slug: "a", title: "A", html: "<p>first" } });
+  const made = await call(system.base, "POST", "/api/pages", { key, body: { slug: "about", title: "A", html: "<p>first" } });
   assert.equal(made.status, 201, JSON.stringify(made.body));
   await ada.open(`${await siteOf(key)}/pages/${made.body.id}`);
   await call(system.base, "PUT", `/api/pages/${made.body.id}`, { key, body: { html: `<p>${HOSTILE}` } });
