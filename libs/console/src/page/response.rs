@@ -9,6 +9,7 @@ use web::Uncompressed;
 use super::page_part;
 use crate::api_client::{Answer, Refusal};
 use crate::flash::Flash;
+use crate::form_submission::FormSubmission;
 use crate::state::Console;
 use crate::url_query::UrlQuery;
 use crate::viewer::Viewer;
@@ -98,6 +99,18 @@ impl Page {
     pub(crate) fn status(mut self, status: StatusCode) -> Self {
         self.status = status;
         self
+    }
+
+    /// Shows why what was posted was refused, with the status of the refusal.
+    #[must_use]
+    pub(crate) fn problem(self, refusal: &Refusal) -> Self {
+        self.status(refusal.status()).with("problem", refusal)
+    }
+
+    /// Keeps what was typed.
+    #[must_use]
+    pub(crate) fn keep(self, form: &FormSubmission) -> Self {
+        self.with("kept", form.kept())
     }
 
     /// Renders the page for the viewer of this account. Without a session, leads to the sign-in page.

@@ -6,11 +6,10 @@ use futures::join;
 use serde_json::{Value, json};
 use web::Uncompressed;
 
-use super::{PathParameters, require_same_account};
+use super::{AccountForm, PathParameters};
 use crate::api_client::operations::{KEYS_CREATE, KEYS_LIST, KEYS_REVOKE, KEYS_ROTATE};
 use crate::api_client::{Answer, Call, Refusal};
 use crate::flash::Flash;
-use crate::form_submission::FormSubmission;
 use crate::page::{Page, Section, redirect};
 use crate::state::Console;
 use crate::url_query::UrlQuery;
@@ -22,10 +21,7 @@ pub(crate) async fn list(State(console): State<Console>, viewer: Viewer, query: 
 }
 
 /// Makes a key. The answer to the post shows its secret: a page of its own address could be opened again.
-pub(crate) async fn create(State(console): State<Console>, viewer: Viewer, form: FormSubmission) -> Response {
-    if let Err(refused) = require_same_account(&console, &viewer, &form).await {
-        return *refused;
-    }
+pub(crate) async fn create(State(console): State<Console>, viewer: Viewer, form: AccountForm) -> Response {
     let mut body = form.to_json(&console.document, &KEYS_CREATE);
     if let Value::Object(members) = &mut body {
         let scopes = members.remove("may");
@@ -37,9 +33,7 @@ pub(crate) async fn create(State(console): State<Console>, viewer: Viewer, form:
     match console.call(&viewer, call).await {
         Ok(created) => show_secret(&console, &viewer, created, false).await,
         Err(refusal) => {
-            let keep =
-                |page: Page| page.status(refusal.status()).with("problem", refusal).with("kept", form.kept());
-            show(&console, &viewer, &UrlQuery::default(), keep).await
+            show(&console, &viewer, &UrlQuery::default(), |page| page.problem(&refusal).keep(&form)).await
         }
     }
 }
@@ -49,11 +43,8 @@ pub(crate) async fn rotate(
     State(console): State<Console>,
     viewer: Viewer,
     path: PathParameters,
-    form: FormSubmission,
+    form: AccountForm,
 ) -> Response {
-    if let Err(refused) = require_same_account(&console, &viewer, &form).await {
-        return *refused;
-    }
     let call = Call::of(&KEYS_ROTATE).path("id", path.get("id")).idempotency_key(form.idempotency_key());
     match console.call(&viewer, call).await {
         Ok(rotated) => show_secret(&console, &viewer, rotated, true).await,
@@ -66,11 +57,8 @@ pub(crate) async fn revoke(
     State(console): State<Console>,
     viewer: Viewer,
     path: PathParameters,
-    form: FormSubmission,
+    _: AccountForm,
 ) -> Response {
-    if let Err(refused) = require_same_account(&console, &viewer, &form).await {
-        return *refused;
-    }
     match console.call(&viewer, Call::of(&KEYS_REVOKE).path("id", path.get("id"))).await {
         Ok(_) => redirect(&console, "/console/keys", Some(Flash::KeyRevoked)),
         Err(refusal) => refused(&console, &viewer, &refusal).await,

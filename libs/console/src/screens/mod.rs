@@ -1,6 +1,7 @@
 //! The screens: each asks operations and renders a template.
 
 pub(crate) mod account;
+mod account_form;
 pub(crate) mod analytics;
 pub(crate) mod automations;
 pub(crate) mod builder;
@@ -11,7 +12,6 @@ pub(crate) mod keys;
 mod not_found;
 pub(crate) mod overview;
 mod path_parameters;
-mod same_account;
 pub(crate) mod sites;
 pub(crate) mod static_file;
 pub(crate) mod submissions;
@@ -20,6 +20,6 @@ mod usage;
 pub(crate) mod webhooks;
 pub(crate) mod welcome;
 
+use account_form::AccountForm;
 use not_found::not_found;
 use path_parameters::PathParameters;
-use same_account::require_same_account;

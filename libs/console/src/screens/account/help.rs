@@ -6,9 +6,8 @@ use http::StatusCode;
 
 use crate::api_client::Call;
 use crate::api_client::operations::HELP_CREATE;
-use crate::form_submission::FormSubmission;
 use crate::page::{Page, Section};
-use crate::screens::require_same_account;
+use crate::screens::AccountForm;
 use crate::state::Console;
 use crate::url_query::UrlQuery;
 use crate::viewer::Viewer;
@@ -25,10 +24,7 @@ pub(super) async fn show(State(console): State<Console>, viewer: Viewer, query: 
 }
 
 /// Sends the request. The answer to the post says what happens next, with the reference of the request.
-pub(super) async fn create(State(console): State<Console>, viewer: Viewer, form: FormSubmission) -> Response {
-    if let Err(refused) = require_same_account(&console, &viewer, &form).await {
-        return *refused;
-    }
+pub(super) async fn create(State(console): State<Console>, viewer: Viewer, form: AccountForm) -> Response {
     let body = form.to_json(&console.document, &HELP_CREATE);
     let call = Call::of(&HELP_CREATE).body(body).idempotency_key(form.idempotency_key());
     match console.call(&viewer, call).await {
@@ -38,11 +34,7 @@ pub(super) async fn create(State(console): State<Console>, viewer: Viewer, form:
             };
             respond(&console, &viewer, add).await
         }
-        Err(refusal) => {
-            let keep =
-                |page: Page| page.status(refusal.status()).with("problem", refusal).with("kept", form.kept());
-            respond(&console, &viewer, keep).await
-        }
+        Err(refusal) => respond(&console, &viewer, |page| page.problem(&refusal).keep(&form)).await,
     }
 }
 

@@ -7,9 +7,8 @@ use super::show;
 use crate::api_client::operations::{SESSIONS_DELETE, SESSIONS_LIST};
 use crate::api_client::{Answer, Call};
 use crate::flash::Flash;
-use crate::form_submission::FormSubmission;
 use crate::page::{Page, redirect};
-use crate::screens::{PathParameters, require_same_account};
+use crate::screens::{AccountForm, PathParameters};
 use crate::state::Console;
 use crate::viewer::Viewer;
 
@@ -18,24 +17,14 @@ pub(crate) async fn end(
     State(console): State<Console>,
     viewer: Viewer,
     path: PathParameters,
-    form: FormSubmission,
+    _: AccountForm,
 ) -> Response {
-    if let Err(refused) = require_same_account(&console, &viewer, &form).await {
-        return *refused;
-    }
     let ended = delete(&console, &viewer, path.get("session")).await;
     after(&console, &viewer, ended, Flash::SessionEnded).await
 }
 
 /// Ends all sessions but this one.
-pub(crate) async fn end_others(
-    State(console): State<Console>,
-    viewer: Viewer,
-    form: FormSubmission,
-) -> Response {
-    if let Err(refused) = require_same_account(&console, &viewer, &form).await {
-        return *refused;
-    }
+pub(crate) async fn end_others(State(console): State<Console>, viewer: Viewer, _: AccountForm) -> Response {
     let list = console.call(&viewer, Call::of(&SESSIONS_LIST)).await;
     let ended = match list {
         Ok(list) => end_each(&console, &viewer, &list).await,

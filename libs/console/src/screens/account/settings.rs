@@ -8,9 +8,8 @@ use super::show;
 use crate::api_client::operations::{ACCOUNT_UPDATE, ACCOUNT_UPGRADE};
 use crate::api_client::{Call, Refusal};
 use crate::flash::Flash;
-use crate::form_submission::FormSubmission;
 use crate::page::{Page, redirect};
-use crate::screens::require_same_account;
+use crate::screens::AccountForm;
 use crate::state::Console;
 use crate::viewer::Viewer;
 
@@ -18,16 +17,12 @@ use crate::viewer::Viewer;
 const PATH: &str = "/console/account";
 
 /// Changes the name and the time zone.
-pub(crate) async fn update(State(console): State<Console>, viewer: Viewer, form: FormSubmission) -> Response {
-    if let Err(refused) = require_same_account(&console, &viewer, &form).await {
-        return *refused;
-    }
+pub(crate) async fn update(State(console): State<Console>, viewer: Viewer, form: AccountForm) -> Response {
     let body = form.to_json(&console.document, &ACCOUNT_UPDATE);
     match console.call(&viewer, Call::of(&ACCOUNT_UPDATE).body(body)).await {
         Ok(_) => redirect(&console, PATH, Some(Flash::AccountSaved)),
         Err(refusal) => {
-            let keep = |page: Page| with_problem(page, &refusal).with("kept", form.kept());
-            show::respond(&console, &viewer, None, keep).await
+            show::respond(&console, &viewer, None, |page| page.problem(&refusal).keep(&form)).await
         }
     }
 }
@@ -36,11 +31,8 @@ pub(crate) async fn update(State(console): State<Console>, viewer: Viewer, form:
 pub(crate) async fn change_plan(
     State(console): State<Console>,
     viewer: Viewer,
-    form: FormSubmission,
+    form: AccountForm,
 ) -> Response {
-    if let Err(refused) = require_same_account(&console, &viewer, &form).await {
-        return *refused;
-    }
     let plan = form.get("plan").unwrap_or_default();
     let call = Call::of(&ACCOUNT_UPGRADE).body(json!({ "plan": plan }));
     match console.call(&viewer, call.idempotency_key(form.idempotency_key())).await {
@@ -52,10 +44,6 @@ pub(crate) async fn change_plan(
             show::respond(&console, &viewer, None, |page| with_plan_problem(page, &refusal)).await
         }
     }
-}
-
-fn with_problem(page: Page, refusal: &Refusal) -> Page {
-    page.status(refusal.status()).with("problem", refusal)
 }
 
 fn with_plan_problem(page: Page, refusal: &Refusal) -> Page {

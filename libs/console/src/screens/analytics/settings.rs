@@ -9,9 +9,8 @@ use super::site_page::root;
 use crate::api_client::Call;
 use crate::api_client::operations::{ANALYTICS_DELETE, ANALYTICS_READ, ANALYTICS_UPDATE};
 use crate::flash::Flash;
-use crate::form_submission::FormSubmission;
 use crate::page::{Page, Section, redirect};
-use crate::screens::{PathParameters, require_same_account};
+use crate::screens::{AccountForm, PathParameters};
 use crate::state::Console;
 use crate::url_query::UrlQuery;
 use crate::viewer::Viewer;
@@ -42,11 +41,8 @@ pub(super) async fn update(
     State(console): State<Console>,
     viewer: Viewer,
     path: PathParameters,
-    form: FormSubmission,
+    form: AccountForm,
 ) -> Response {
-    if let Err(refused) = require_same_account(&console, &viewer, &form).await {
-        return *refused;
-    }
     let id = path.get("id");
     let mut body = form.to_json(&console.document, &ANALYTICS_UPDATE);
     if let Some(members) = body.as_object_mut() {
@@ -56,11 +52,7 @@ pub(super) async fn update(
     }
     match console.call(&viewer, Call::of(&ANALYTICS_UPDATE).path("id", id).body(body)).await {
         Ok(_) => redirect(&console, &settings_path(id), Some(Flash::CountedSiteSaved)),
-        Err(refusal) => {
-            let keep =
-                |page: Page| page.status(refusal.status()).with("problem", refusal).with("kept", form.kept());
-            respond(&console, &viewer, id, keep).await
-        }
+        Err(refusal) => respond(&console, &viewer, id, |page| page.problem(&refusal).keep(&form)).await,
     }
 }
 
@@ -69,11 +61,8 @@ pub(super) async fn delete(
     State(console): State<Console>,
     viewer: Viewer,
     path: PathParameters,
-    form: FormSubmission,
+    _: AccountForm,
 ) -> Response {
-    if let Err(refused) = require_same_account(&console, &viewer, &form).await {
-        return *refused;
-    }
     let id = path.get("id");
     match console.call(&viewer, Call::of(&ANALYTICS_DELETE).path("id", id)).await {
         Ok(_) => redirect(&console, "/console/analytics?all=true", Some(Flash::CountedSiteDeleted)),

@@ -8,9 +8,8 @@ use super::site_page::root;
 use crate::api_client::operations::{ANALYTICS_CREATE, ANALYTICS_LIST, SUBDOMAINS_LIST};
 use crate::api_client::{Answer, Call};
 use crate::flash::Flash;
-use crate::form_submission::FormSubmission;
 use crate::page::{Page, Section, redirect};
-use crate::screens::require_same_account;
+use crate::screens::AccountForm;
 use crate::state::Console;
 use crate::url_query::UrlQuery;
 use crate::viewer::Viewer;
@@ -21,10 +20,7 @@ pub(crate) async fn list(State(console): State<Console>, viewer: Viewer, query: 
 }
 
 /// Makes a site, and leads to its figures, which say how it is counted.
-pub(crate) async fn create(State(console): State<Console>, viewer: Viewer, form: FormSubmission) -> Response {
-    if let Err(refused) = require_same_account(&console, &viewer, &form).await {
-        return *refused;
-    }
+pub(crate) async fn create(State(console): State<Console>, viewer: Viewer, form: AccountForm) -> Response {
     let body = form.to_json(&console.document, &ANALYTICS_CREATE);
     let call = Call::of(&ANALYTICS_CREATE).body(body).idempotency_key(form.idempotency_key());
     match console.call(&viewer, call).await {
@@ -33,9 +29,10 @@ pub(crate) async fn create(State(console): State<Console>, viewer: Viewer, form:
             redirect(&console, &path, Some(Flash::CountedSiteMade))
         }
         Err(refusal) => {
-            let keep =
-                |page: Page| page.status(refusal.status()).with("problem", refusal).with("kept", form.kept());
-            respond(&console, &viewer, &UrlQuery::parse("all=true"), keep).await
+            respond(&console, &viewer, &UrlQuery::parse("all=true"), |page| {
+                page.problem(&refusal).keep(&form)
+            })
+            .await
         }
     }
 }

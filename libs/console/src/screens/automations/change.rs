@@ -13,7 +13,7 @@ use crate::api_client::{Call, Refusal};
 use crate::flash::Flash;
 use crate::form_submission::FormSubmission;
 use crate::page::{Page, redirect};
-use crate::screens::{PathParameters, require_same_account};
+use crate::screens::{AccountForm, PathParameters};
 use crate::state::Console;
 use crate::url_query::{PATH_SEGMENT, UrlQuery};
 use crate::viewer::Viewer;
@@ -23,11 +23,8 @@ pub(super) async fn switch(
     State(console): State<Console>,
     viewer: Viewer,
     path: PathParameters,
-    form: FormSubmission,
+    form: AccountForm,
 ) -> Response {
-    if let Err(refused) = require_same_account(&console, &viewer, &form).await {
-        return *refused;
-    }
     let is_on = form.get("enabled") == Some("true");
     let call = Call::of(&AUTOMATIONS_UPDATE).path("id", path.get("id")).body(json!({ "enabled": is_on }));
     match console.call(&viewer, call).await {
@@ -44,11 +41,8 @@ pub(super) async fn test(
     State(console): State<Console>,
     viewer: Viewer,
     path: PathParameters,
-    form: FormSubmission,
+    form: AccountForm,
 ) -> Response {
-    if let Err(refused) = require_same_account(&console, &viewer, &form).await {
-        return *refused;
-    }
     let id = path.get("id");
     let data = match form.get("triggerData").map(serde_json::from_str::<Value>) {
         None => json!({}),
@@ -75,16 +69,12 @@ pub(super) async fn delete(
     State(console): State<Console>,
     viewer: Viewer,
     path: PathParameters,
-    form: FormSubmission,
+    _: AccountForm,
 ) -> Response {
-    if let Err(refused) = require_same_account(&console, &viewer, &form).await {
-        return *refused;
-    }
     match console.call(&viewer, Call::of(&AUTOMATIONS_DELETE).path("id", path.get("id"))).await {
         Ok(_) => redirect(&console, "/console/automations", Some(Flash::AutomationDeleted)),
         Err(refusal) => {
-            let with_problem = |page: Page| page.status(refusal.status()).with("problem", refusal);
-            edit::respond(&console, &viewer, path.get("id"), None, with_problem).await
+            edit::respond(&console, &viewer, path.get("id"), None, |page| page.problem(&refusal)).await
         }
     }
 }
@@ -96,6 +86,6 @@ async fn refused(
     form: &FormSubmission,
     refusal: Refusal,
 ) -> Response {
-    let keep = |page: Page| page.status(refusal.status()).with("problem", refusal).with("kept", form.kept());
+    let keep = |page: Page| page.problem(&refusal).keep(form);
     show::respond(console, viewer, id, &UrlQuery::default(), keep).await
 }

@@ -12,7 +12,7 @@ use crate::api_client::{Call, Refusal};
 use crate::flash::Flash;
 use crate::form_submission::FormSubmission;
 use crate::page::{Page, redirect};
-use crate::screens::require_same_account;
+use crate::screens::AccountForm;
 use crate::state::Console;
 use crate::url_query::UrlQuery;
 use crate::viewer::Viewer;
@@ -21,10 +21,7 @@ use crate::viewer::Viewer;
 const SUFFIX_CHARS: usize = 8;
 
 /// Makes an automation, and leads to it.
-pub(super) async fn create(State(console): State<Console>, viewer: Viewer, form: FormSubmission) -> Response {
-    if let Err(refused) = require_same_account(&console, &viewer, &form).await {
-        return *refused;
-    }
+pub(super) async fn create(State(console): State<Console>, viewer: Viewer, form: AccountForm) -> Response {
     let Some(preset) = form.get("preset").and_then(Preset::find) else {
         let detail = "Choose one of the automations to begin with.";
         let refusal =
@@ -54,6 +51,6 @@ pub(super) async fn create(State(console): State<Console>, viewer: Viewer, form:
 }
 
 async fn refused(console: &Console, viewer: &Viewer, form: &FormSubmission, refusal: Refusal) -> Response {
-    let keep = |page: Page| page.status(refusal.status()).with("problem", refusal).with("kept", form.kept());
+    let keep = |page: Page| page.problem(&refusal).keep(form);
     list::respond(console, viewer, &UrlQuery::default(), keep).await
 }

@@ -17,7 +17,7 @@ use crate::api_client::{Call, FieldProblem, Refusal};
 use crate::flash::Flash;
 use crate::form_submission::FormSubmission;
 use crate::page::{Page, Section, redirect};
-use crate::screens::{PathParameters, require_same_account};
+use crate::screens::{AccountForm, PathParameters};
 use crate::state::Console;
 use crate::viewer::Viewer;
 
@@ -64,11 +64,8 @@ pub(super) async fn save(
     State(console): State<Console>,
     viewer: Viewer,
     path: PathParameters,
-    form: FormSubmission,
+    form: AccountForm,
 ) -> Response {
-    if let Err(refused) = require_same_account(&console, &viewer, &form).await {
-        return *refused;
-    }
     let (id, typed) = (path.get("id"), form.get(INPUT).unwrap_or_default());
     let body = match definition(typed) {
         Ok(members) => {
@@ -95,11 +92,8 @@ pub(super) async fn save_variables(
     State(console): State<Console>,
     viewer: Viewer,
     path: PathParameters,
-    form: FormSubmission,
+    form: AccountForm,
 ) -> Response {
-    if let Err(refused) = require_same_account(&console, &viewer, &form).await {
-        return *refused;
-    }
     let (id, removed) = (path.get("id"), form.get("remove"));
     let mut env: BTreeMap<_, _> =
         form.all("kept[]").filter(|name| Some(*name) != removed).map(|name| (name, Value::Null)).collect();
@@ -112,11 +106,7 @@ pub(super) async fn save_variables(
     {
         Ok(_) => redirect(&console, &format!("{}/edit", page_path(id)), Some(Flash::AutomationSaved)),
         Err(refusal) => {
-            let keep = |page: Page| {
-                page.status(refusal.status())
-                    .with("problem", refusal)
-                    .with("kept_variable", form.get("variable"))
-            };
+            let keep = |page: Page| page.problem(&refusal).with("kept_variable", form.get("variable"));
             respond(&console, &viewer, id, None, keep).await
         }
     }
@@ -132,7 +122,7 @@ async fn refused(
     let typed = form.get(INPUT).unwrap_or_default();
     let errors = definition_errors(typed, &refusal);
     let keep = |page: Page| {
-        let page = page.status(refusal.status()).with("kept", form.kept());
+        let page = page.status(refusal.status()).keep(form);
         page.with("definition_errors", &errors).with("problem", &refusal)
     };
     respond(console, viewer, id, Some(typed), keep).await

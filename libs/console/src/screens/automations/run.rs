@@ -13,9 +13,8 @@ use super::show;
 use crate::api_client::operations::{AUTOMATIONS_CANCEL, AUTOMATIONS_REPLAY, AUTOMATIONS_RUN};
 use crate::api_client::{Call, Refusal};
 use crate::flash::Flash;
-use crate::form_submission::FormSubmission;
 use crate::page::{Page, Section, redirect};
-use crate::screens::{PathParameters, require_same_account};
+use crate::screens::{AccountForm, PathParameters};
 use crate::state::Console;
 use crate::url_query::{PATH_SEGMENT, UrlQuery};
 use crate::viewer::Viewer;
@@ -71,11 +70,8 @@ pub(super) async fn run_again(
     State(console): State<Console>,
     viewer: Viewer,
     path: PathParameters,
-    form: FormSubmission,
+    form: AccountForm,
 ) -> Response {
-    if let Err(refused) = require_same_account(&console, &viewer, &form).await {
-        return *refused;
-    }
     let body = form.get("fromStep").map_or(json!({}), |step| json!({ "fromStep": step }));
     let call =
         Call::of(&AUTOMATIONS_REPLAY).path("id", path.get("id")).path("runId", path.get("run")).body(body);
@@ -94,11 +90,8 @@ pub(super) async fn cancel(
     State(console): State<Console>,
     viewer: Viewer,
     path: PathParameters,
-    form: FormSubmission,
+    form: AccountForm,
 ) -> Response {
-    if let Err(refused) = require_same_account(&console, &viewer, &form).await {
-        return *refused;
-    }
     let call = Call::of(&AUTOMATIONS_CANCEL).path("id", path.get("id")).path("runId", path.get("run"));
     match console.call(&viewer, call.idempotency_key(form.idempotency_key())).await {
         Ok(_) => {
@@ -114,7 +107,7 @@ pub(super) async fn cancel(
 }
 
 async fn refused(console: &Console, viewer: &Viewer, path: &PathParameters, refusal: Refusal) -> Response {
-    let with_problem = |page: Page| page.status(refusal.status()).with("problem", refusal);
+    let with_problem = |page: Page| page.problem(&refusal);
     respond(console, viewer, path, &UrlQuery::default(), with_problem).await
 }
 

@@ -7,17 +7,14 @@ use http::{StatusCode, header};
 
 use super::draft::Draft;
 use crate::api_client::operations::FORMS_CREATE;
-use crate::form_submission::FormSubmission;
-use crate::screens::require_same_account;
+use crate::screens::AccountForm;
 use crate::state::Console;
-use crate::viewer::Viewer;
 
 /// Returns the draft as the body of `forms.create`, to its account alone. Nothing is stored.
-pub(super) async fn answer(State(console): State<Console>, viewer: Viewer, form: FormSubmission) -> Response {
-    let account = match require_same_account(&console, &viewer, &form).await {
-        Ok(account) => account,
-        Err(refused) => return *refused,
-    };
+pub(super) async fn answer(
+    State(console): State<Console>,
+    AccountForm { account, form }: AccountForm,
+) -> Response {
     let read = |name: &str| account[name].clone();
     let (Ok(account_id), Ok(plan)) =
         (serde_json::from_value(read("id")), serde_json::from_value(read("plan")))

@@ -12,17 +12,17 @@ use crate::api_client::{Answer, Call};
 use crate::flash::Flash;
 use crate::form_submission::FormSubmission;
 use crate::page::redirect;
-use crate::screens::{PathParameters, require_same_account};
+use crate::screens::{AccountForm, PathParameters};
 use crate::state::Console;
 use crate::url_query::PATH_SEGMENT;
 use crate::viewer::Viewer;
 
 /// Saves a new form, or changes its questions.
-pub(super) async fn create(State(console): State<Console>, viewer: Viewer, form: FormSubmission) -> Response {
-    let account = match require_same_account(&console, &viewer, &form).await {
-        Ok(account) => account,
-        Err(refused) => return *refused,
-    };
+pub(super) async fn create(
+    State(console): State<Console>,
+    viewer: Viewer,
+    AccountForm { account, form }: AccountForm,
+) -> Response {
     let draft = Draft::posted(&form);
     if !is_save(&form) {
         return changed(&console, &viewer, &Ok(account), &form, Shown { draft, ..Shown::default() }).await;
@@ -45,12 +45,8 @@ pub(super) async fn update(
     State(console): State<Console>,
     viewer: Viewer,
     path: PathParameters,
-    form: FormSubmission,
+    AccountForm { account, form }: AccountForm,
 ) -> Response {
-    let account = match require_same_account(&console, &viewer, &form).await {
-        Ok(account) => account,
-        Err(refused) => return *refused,
-    };
     let id = path.get("id").to_owned();
     let draft = Draft::posted(&form);
     let version = form.get("version").map(str::to_owned);

@@ -8,9 +8,8 @@ use super::show::folder_path;
 use crate::api_client::Call;
 use crate::api_client::operations::{FOLDERS_CREATE, FOLDERS_LIST};
 use crate::flash::Flash;
-use crate::form_submission::FormSubmission;
 use crate::page::{Page, Section, redirect};
-use crate::screens::require_same_account;
+use crate::screens::AccountForm;
 use crate::state::Console;
 use crate::url_query::UrlQuery;
 use crate::viewer::Viewer;
@@ -21,10 +20,7 @@ pub(super) async fn list(State(console): State<Console>, viewer: Viewer, query: 
 }
 
 /// Makes a folder, and leads to it.
-pub(super) async fn create(State(console): State<Console>, viewer: Viewer, form: FormSubmission) -> Response {
-    if let Err(refused) = require_same_account(&console, &viewer, &form).await {
-        return *refused;
-    }
+pub(super) async fn create(State(console): State<Console>, viewer: Viewer, form: AccountForm) -> Response {
     let body = form.to_json(&console.document, &FOLDERS_CREATE);
     let call = Call::of(&FOLDERS_CREATE).body(body).idempotency_key(form.idempotency_key());
     match console.call(&viewer, call).await {
@@ -33,9 +29,7 @@ pub(super) async fn create(State(console): State<Console>, viewer: Viewer, form:
             redirect(&console, &path, Some(Flash::FolderMade))
         }
         Err(refusal) => {
-            let keep =
-                |page: Page| page.status(refusal.status()).with("problem", refusal).with("kept", form.kept());
-            respond(&console, &viewer, &UrlQuery::default(), keep).await
+            respond(&console, &viewer, &UrlQuery::default(), |page| page.problem(&refusal).keep(&form)).await
         }
     }
 }

@@ -13,7 +13,7 @@ use crate::api_client::{Call, Refusal};
 use crate::flash::Flash;
 use crate::form_submission::FormSubmission;
 use crate::page::{Page, redirect};
-use crate::screens::{PathParameters, require_same_account};
+use crate::screens::{AccountForm, PathParameters};
 use crate::state::Console;
 use crate::viewer::Viewer;
 
@@ -22,22 +22,15 @@ pub(super) async fn update(
     State(console): State<Console>,
     viewer: Viewer,
     path: PathParameters,
-    form: FormSubmission,
+    form: AccountForm,
 ) -> Response {
-    if let Err(refused) = require_same_account(&console, &viewer, &form).await {
-        return *refused;
-    }
     let id = path.get("id");
     // Without a name the API would keep the old one; it refuses an empty one.
     let name = form.get("name").unwrap_or_default();
     let body = json!({ "name": name, "description": form.get("description") });
     match console.call(&viewer, Call::of(&FOLDERS_UPDATE).path("id", id).body(body)).await {
         Ok(_) => redirect(&console, &folder_path(id), Some(Flash::FolderSaved)),
-        Err(refusal) => {
-            let keep =
-                |page: Page| page.status(refusal.status()).with("problem", refusal).with("kept", form.kept());
-            respond(&console, &viewer, id, keep).await
-        }
+        Err(refusal) => respond(&console, &viewer, id, |page| page.problem(&refusal).keep(&form)).await,
     }
 }
 
@@ -46,11 +39,8 @@ pub(super) async fn delete(
     State(console): State<Console>,
     viewer: Viewer,
     path: PathParameters,
-    form: FormSubmission,
+    _: AccountForm,
 ) -> Response {
-    if let Err(refused) = require_same_account(&console, &viewer, &form).await {
-        return *refused;
-    }
     let id = path.get("id");
     match console.call(&viewer, Call::of(&FOLDERS_DELETE).path("id", id)).await {
         Ok(_) => redirect(&console, "/console/folders", Some(Flash::FolderDeleted)),
@@ -63,7 +53,7 @@ pub(super) async fn organize(
     State(console): State<Console>,
     viewer: Viewer,
     path: PathParameters,
-    form: FormSubmission,
+    form: AccountForm,
 ) -> Response {
     move_chosen(&console, &viewer, path.get("id"), &form, (&FOLDERS_ORGANIZE, Flash::PutIn)).await
 }
@@ -73,7 +63,7 @@ pub(super) async fn ungroup(
     State(console): State<Console>,
     viewer: Viewer,
     path: PathParameters,
-    form: FormSubmission,
+    form: AccountForm,
 ) -> Response {
     move_chosen(&console, &viewer, path.get("id"), &form, (&FOLDERS_UNGROUP, Flash::TakenOut)).await
 }
@@ -85,9 +75,6 @@ async fn move_chosen(
     form: &FormSubmission,
     (operation, flash): (&'static Operation, Flash),
 ) -> Response {
-    if let Err(refused) = require_same_account(console, viewer, form).await {
-        return *refused;
-    }
     let chosen: Vec<Value> = form.all("resource").filter_map(resource_of).collect();
     if chosen.is_empty() {
         let refusal = Refusal::at(StatusCode::BAD_REQUEST, "resources", "Choose what to move.");

@@ -11,9 +11,8 @@ use crate::api_client::Call;
 use crate::api_client::Refusal;
 use crate::api_client::operations::{ASSETS_CREATE, ASSETS_DELETE, ASSETS_LIST};
 use crate::flash::Flash;
-use crate::form_submission::FormSubmission;
 use crate::page::{Page, Section, redirect};
-use crate::screens::{PathParameters, require_same_account};
+use crate::screens::{AccountForm, PathParameters};
 use crate::state::Console;
 use crate::url_query::UrlQuery;
 use crate::viewer::Viewer;
@@ -28,7 +27,7 @@ pub(crate) async fn list(State(console): State<Console>, viewer: Viewer, query: 
 /// Stores a posted file as an asset.
 pub(crate) async fn create(State(console): State<Console>, viewer: Viewer, request: Request) -> Response {
     let refused = async |refusal: Refusal| {
-        let with_problem = |page: Page| page.status(refusal.status()).with("problem", refusal);
+        let with_problem = |page: Page| page.problem(&refusal);
         respond(&console, &viewer, &UrlQuery::default(), with_problem).await
     };
     // Nothing is read for those who are not signed in.
@@ -44,9 +43,10 @@ pub(crate) async fn create(State(console): State<Console>, viewer: Viewer, reque
         Ok(read) => read,
         Err(refusal) => return refused(refusal).await,
     };
-    if let Err(refused) = require_same_account(&console, &viewer, &form).await {
-        return *refused;
-    }
+    let form = match AccountForm::check(&console, &viewer, form).await {
+        Ok(form) => form,
+        Err(refused) => return *refused,
+    };
     let filename = file.file_name().unwrap_or_default().to_owned();
     let content_type = file.content_type().map_or("application/octet-stream".to_owned(), ToString::to_string);
     let stored = async {
@@ -71,17 +71,11 @@ pub(crate) async fn delete(
     State(console): State<Console>,
     viewer: Viewer,
     path: PathParameters,
-    form: FormSubmission,
+    _: AccountForm,
 ) -> Response {
-    if let Err(refused) = require_same_account(&console, &viewer, &form).await {
-        return *refused;
-    }
     match console.call(&viewer, Call::of(&ASSETS_DELETE).path("id", path.get("asset"))).await {
         Ok(_) => redirect(&console, ADDRESS, Some(Flash::Deleted)),
-        Err(refusal) => {
-            let with_problem = |page: Page| page.status(refusal.status()).with("problem", refusal);
-            respond(&console, &viewer, &UrlQuery::default(), with_problem).await
-        }
+        Err(refusal) => respond(&console, &viewer, &UrlQuery::default(), |page| page.problem(&refusal)).await,
     }
 }
 

@@ -13,9 +13,8 @@ use crate::api_client::operations::{
 };
 use crate::api_client::{Answer, Call};
 use crate::flash::Flash;
-use crate::form_submission::FormSubmission;
 use crate::page::{Page, Section, redirect};
-use crate::screens::require_same_account;
+use crate::screens::AccountForm;
 use crate::state::Console;
 use crate::url_query::UrlQuery;
 use crate::viewer::Viewer;
@@ -26,10 +25,7 @@ pub(crate) async fn list(State(console): State<Console>, viewer: Viewer, query: 
 }
 
 /// Makes a site.
-pub(crate) async fn create(State(console): State<Console>, viewer: Viewer, form: FormSubmission) -> Response {
-    if let Err(refused) = require_same_account(&console, &viewer, &form).await {
-        return *refused;
-    }
+pub(crate) async fn create(State(console): State<Console>, viewer: Viewer, form: AccountForm) -> Response {
     let body = form.to_json(&console.document, &SUBDOMAINS_CREATE);
     let call = Call::of(&SUBDOMAINS_CREATE).body(body).idempotency_key(form.idempotency_key());
     match console.call(&viewer, call).await {
@@ -38,18 +34,13 @@ pub(crate) async fn create(State(console): State<Console>, viewer: Viewer, form:
             redirect(&console, &path, Some(Flash::SiteMade))
         }
         Err(refusal) => {
-            let keep =
-                |page: Page| page.status(refusal.status()).with("problem", refusal).with("kept", form.kept());
-            respond(&console, &viewer, &UrlQuery::default(), keep).await
+            respond(&console, &viewer, &UrlQuery::default(), |page| page.problem(&refusal).keep(&form)).await
         }
     }
 }
 
 /// Renames the first site, the only one that the API can rename.
-pub(crate) async fn rename(State(console): State<Console>, viewer: Viewer, form: FormSubmission) -> Response {
-    if let Err(refused) = require_same_account(&console, &viewer, &form).await {
-        return *refused;
-    }
+pub(crate) async fn rename(State(console): State<Console>, viewer: Viewer, form: AccountForm) -> Response {
     let body = form.to_json(&console.document, &SUBDOMAINS_RENAME);
     match console.call(&viewer, Call::of(&SUBDOMAINS_RENAME).body(body)).await {
         Ok(_) => redirect(&console, "/console/sites", Some(Flash::SiteRenamed)),

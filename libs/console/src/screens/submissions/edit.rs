@@ -13,7 +13,7 @@ use crate::api_client::{Answer, Call, Refusal};
 use crate::flash::Flash;
 use crate::form_submission::FormSubmission;
 use crate::page::{Page, Section, redirect};
-use crate::screens::{PathParameters, require_same_account};
+use crate::screens::{AccountForm, PathParameters};
 use crate::state::Console;
 use crate::viewer::Viewer;
 
@@ -36,11 +36,8 @@ pub(super) async fn update(
     State(console): State<Console>,
     viewer: Viewer,
     path: PathParameters,
-    posted: FormSubmission,
+    posted: AccountForm,
 ) -> Response {
-    if let Err(refused) = require_same_account(&console, &viewer, &posted).await {
-        return *refused;
-    }
     let (form_id, id) = (path.get("id"), path.get("submission"));
     let (form, submission) = read(&console, &viewer, form_id, Some(id)).await;
     let mut problem = None;
@@ -64,11 +61,8 @@ pub(super) async fn create(
     State(console): State<Console>,
     viewer: Viewer,
     path: PathParameters,
-    posted: FormSubmission,
+    posted: AccountForm,
 ) -> Response {
-    if let Err(refused) = require_same_account(&console, &viewer, &posted).await {
-        return *refused;
-    }
     let form_id = path.get("id");
     let (form, submission) = read(&console, &viewer, form_id, None).await;
     let mut problem = None;

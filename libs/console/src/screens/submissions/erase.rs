@@ -10,9 +10,8 @@ use super::page_path::form_path;
 use crate::api_client::operations::{FORMS_READ, SUBMISSIONS_DELETE};
 use crate::api_client::{Call, Refusal};
 use crate::flash::Flash;
-use crate::form_submission::FormSubmission;
 use crate::page::{Page, Section, redirect};
-use crate::screens::{PathParameters, require_same_account};
+use crate::screens::{AccountForm, PathParameters};
 use crate::state::Console;
 use crate::url_query::{PATH_SEGMENT, UrlQuery};
 use crate::viewer::Viewer;
@@ -32,11 +31,8 @@ pub(super) async fn erase(
     State(console): State<Console>,
     viewer: Viewer,
     path: PathParameters,
-    form: FormSubmission,
+    form: AccountForm,
 ) -> Response {
-    if let Err(refused) = require_same_account(&console, &viewer, &form).await {
-        return *refused;
-    }
     let (form_id, email) = (path.get("id"), form.get("email").unwrap_or_default());
     let answer = if form.get("sure") == Some("on") {
         console.call(&viewer, Call::of(&SUBMISSIONS_DELETE).path("id", form_id).query("email", email)).await
@@ -54,8 +50,7 @@ pub(super) async fn erase(
             let email_in_link = utf8_percent_encode(email, PATH_SEGMENT);
             let back = format!("{}/erase?email={email_in_link}", form_path(form_id));
             let refusal = refusal.leading_back_to(&back);
-            let keep =
-                |page: Page| page.status(refusal.status()).with("problem", refusal).with("email", email);
+            let keep = |page: Page| page.problem(&refusal).with("email", email);
             respond(&console, &viewer, form_id, keep).await
         }
     }

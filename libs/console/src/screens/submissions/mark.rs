@@ -9,10 +9,9 @@ use super::show::{Shown, show};
 use crate::api_client::operations::{SUBMISSIONS_DELETE_ONE, SUBMISSIONS_MARK};
 use crate::api_client::{Call, Refusal};
 use crate::flash::Flash;
-use crate::form_submission::FormSubmission;
 use crate::page::redirect;
 use crate::screens::theme::return_path;
-use crate::screens::{PathParameters, require_same_account};
+use crate::screens::{AccountForm, PathParameters};
 use crate::state::Console;
 use crate::url_query::UrlQuery;
 use crate::viewer::Viewer;
@@ -26,11 +25,8 @@ pub(super) async fn mark(
     State(console): State<Console>,
     viewer: Viewer,
     path: PathParameters,
-    form: FormSubmission,
+    form: AccountForm,
 ) -> Response {
-    if let Err(refused) = require_same_account(&console, &viewer, &form).await {
-        return *refused;
-    }
     let (form_id, here) = (path.get("id"), return_path(form.get("here")));
     let ids: Vec<_> = form.all("id").take(AT_ONCE_MAX).collect();
     let query = UrlQuery::parse(here.split_once('?').map_or("", |(_, query)| query));

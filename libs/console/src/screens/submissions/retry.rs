@@ -8,9 +8,8 @@ use super::show::{Shown, show};
 use crate::api_client::Call;
 use crate::api_client::operations::DELIVERIES_RETRY;
 use crate::flash::Flash;
-use crate::form_submission::FormSubmission;
 use crate::page::redirect;
-use crate::screens::{PathParameters, require_same_account};
+use crate::screens::{AccountForm, PathParameters};
 use crate::state::Console;
 use crate::url_query::UrlQuery;
 use crate::viewer::Viewer;
@@ -20,11 +19,8 @@ pub(super) async fn retry(
     State(console): State<Console>,
     viewer: Viewer,
     path: PathParameters,
-    form: FormSubmission,
+    form: AccountForm,
 ) -> Response {
-    if let Err(refused) = require_same_account(&console, &viewer, &form).await {
-        return *refused;
-    }
     let (form_id, id) = (path.get("id"), path.get("submission"));
     let call = Call::of(&DELIVERIES_RETRY)
         .path("id", form.get("webhook").unwrap_or_default())

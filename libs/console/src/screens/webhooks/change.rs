@@ -12,7 +12,7 @@ use crate::api_client::{Call, Refusal};
 use crate::flash::Flash;
 use crate::form_submission::FormSubmission;
 use crate::page::{Page, redirect};
-use crate::screens::{PathParameters, require_same_account};
+use crate::screens::{AccountForm, PathParameters};
 use crate::state::Console;
 use crate::viewer::Viewer;
 
@@ -21,11 +21,8 @@ pub(super) async fn save(
     State(console): State<Console>,
     viewer: Viewer,
     path: PathParameters,
-    form: FormSubmission,
+    form: AccountForm,
 ) -> Response {
-    if let Err(refused) = require_same_account(&console, &viewer, &form).await {
-        return *refused;
-    }
     let mut body = form.to_json(&console.document, &WEBHOOKS_UPDATE);
     if let Value::Object(members) = &mut body
         && members.remove("hears").is_some_and(|hears| hears == "all")
@@ -44,11 +41,8 @@ pub(super) async fn switch(
     State(console): State<Console>,
     viewer: Viewer,
     path: PathParameters,
-    form: FormSubmission,
+    form: AccountForm,
 ) -> Response {
-    if let Err(refused) = require_same_account(&console, &viewer, &form).await {
-        return *refused;
-    }
     let (id, is_on) = (path.get("id"), form.get("active") == Some("true"));
     let call = Call::of(&WEBHOOKS_UPDATE).path("id", id).body(json!({ "isActive": is_on }));
     match console.call(&viewer, call).await {
@@ -65,11 +59,8 @@ pub(super) async fn rotate_secret(
     State(console): State<Console>,
     viewer: Viewer,
     path: PathParameters,
-    form: FormSubmission,
+    form: AccountForm,
 ) -> Response {
-    if let Err(refused) = require_same_account(&console, &viewer, &form).await {
-        return *refused;
-    }
     let id = path.get("id");
     let body = form.to_json(&console.document, &WEBHOOKS_ROTATE_SECRET);
     let call = Call::of(&WEBHOOKS_ROTATE_SECRET).path("id", id).body(body);
@@ -89,11 +80,8 @@ pub(super) async fn delete(
     State(console): State<Console>,
     viewer: Viewer,
     path: PathParameters,
-    form: FormSubmission,
+    form: AccountForm,
 ) -> Response {
-    if let Err(refused) = require_same_account(&console, &viewer, &form).await {
-        return *refused;
-    }
     match console.call(&viewer, Call::of(&WEBHOOKS_DELETE).path("id", path.get("id"))).await {
         Ok(_) => redirect(&console, "/console/webhooks", Some(Flash::WebhookDeleted)),
         Err(refusal) => refused(&console, &viewer, path.get("id"), &form, refusal).await,
@@ -109,6 +97,6 @@ async fn refused(
 ) -> Response {
     // The other forms of the page consist of a button: they have nothing to keep.
     let kept = form.get("hears").map(|_| form.kept());
-    let keep = |page: Page| page.status(refusal.status()).with("problem", refusal).with("kept", kept);
+    let keep = |page: Page| page.problem(&refusal).with("kept", kept);
     edit::respond(console, viewer, id, keep).await
 }

@@ -14,18 +14,14 @@ use crate::api_client::operations::{
 };
 use crate::api_client::{Answer, Call};
 use crate::flash::Flash;
-use crate::form_submission::FormSubmission;
 use crate::page::{Page, redirect};
-use crate::screens::{PathParameters, require_same_account};
+use crate::screens::{AccountForm, PathParameters};
 use crate::state::Console;
 use crate::url_query::{PATH_SEGMENT, UrlQuery};
 use crate::viewer::Viewer;
 
 /// Makes a webhook. The answer to the post shows its secret.
-pub(super) async fn create(State(console): State<Console>, viewer: Viewer, form: FormSubmission) -> Response {
-    if let Err(refused) = require_same_account(&console, &viewer, &form).await {
-        return *refused;
-    }
+pub(super) async fn create(State(console): State<Console>, viewer: Viewer, form: AccountForm) -> Response {
     let mut body = form.to_json(&console.document, &WEBHOOKS_CREATE);
     if let Value::Object(members) = &mut body
         && members.remove("hears").is_some_and(|hears| hears == "all")
@@ -43,9 +39,7 @@ pub(super) async fn create(State(console): State<Console>, viewer: Viewer, form:
             response
         }
         Err(refusal) => {
-            let keep =
-                |page: Page| page.status(refusal.status()).with("problem", refusal).with("kept", form.kept());
-            list::respond(&console, &viewer, &query, keep).await
+            list::respond(&console, &viewer, &query, |page| page.problem(&refusal).keep(&form)).await
         }
     }
 }
@@ -55,16 +49,13 @@ pub(super) async fn test(
     State(console): State<Console>,
     viewer: Viewer,
     path: PathParameters,
-    form: FormSubmission,
+    form: AccountForm,
 ) -> Response {
-    if let Err(refused) = require_same_account(&console, &viewer, &form).await {
-        return *refused;
-    }
     let call = Call::of(&WEBHOOKS_TEST).path("id", path.get("id")).idempotency_key(form.idempotency_key());
     let tested = console.call(&viewer, call).await.map(with_status);
     let add = |page: Page| match tested {
         Ok(delivery) => page.with("tested", delivery),
-        Err(refusal) => page.status(refusal.status()).with("problem", refusal),
+        Err(refusal) => page.problem(&refusal),
     };
     show::respond(&console, &viewer, path.get("id"), &UrlQuery::default(), add).await
 }
@@ -74,11 +65,8 @@ pub(super) async fn retry(
     State(console): State<Console>,
     viewer: Viewer,
     path: PathParameters,
-    form: FormSubmission,
+    form: AccountForm,
 ) -> Response {
-    if let Err(refused) = require_same_account(&console, &viewer, &form).await {
-        return *refused;
-    }
     let call =
         Call::of(&DELIVERIES_RETRY).path("id", path.get("id")).path("deliveryId", path.get("delivery"));
     let answer = console.call(&viewer, call.idempotency_key(form.idempotency_key())).await;
@@ -92,11 +80,8 @@ pub(super) async fn retry_failed(
     State(console): State<Console>,
     viewer: Viewer,
     path: PathParameters,
-    form: FormSubmission,
+    form: AccountForm,
 ) -> Response {
-    if let Err(refused) = require_same_account(&console, &viewer, &form).await {
-        return *refused;
-    }
     let day = form.get("day").map(|day| format!("{day}T00:00:00Z"));
     let body = json!({ "since": day.as_deref().or(form.get("since")).unwrap_or_default() });
     let call = Call::of(&DELIVERIES_RETRY_FAILED).path("id", path.get("id")).body(body);
@@ -109,8 +94,7 @@ async fn after(console: &Console, viewer: &Viewer, id: &str, page: &str, answer:
     match answer {
         Ok(_) => redirect(console, page, Some(Flash::SentAgain)),
         Err(refusal) => {
-            let with_problem = |page: Page| page.status(refusal.status()).with("problem", refusal);
-            show::respond(console, viewer, id, &UrlQuery::default(), with_problem).await
+            show::respond(console, viewer, id, &UrlQuery::default(), |page| page.problem(&refusal)).await
         }
     }
 }

@@ -11,7 +11,7 @@ use crate::api_client::{Answer, Call};
 use crate::form_submission::FormSubmission;
 use crate::page::Page;
 use crate::screens::sites::site;
-use crate::screens::{PathParameters, require_same_account};
+use crate::screens::{AccountForm, PathParameters};
 use crate::state::Console;
 use crate::viewer::Viewer;
 
@@ -25,11 +25,8 @@ pub(crate) async fn plan(
     State(console): State<Console>,
     viewer: Viewer,
     path: PathParameters,
-    form: FormSubmission,
+    form: AccountForm,
 ) -> Response {
-    if let Err(refused) = require_same_account(&console, &viewer, &form).await {
-        return *refused;
-    }
     respond_with_plan(&console, &viewer, (path.get("id"), path.get("deploy")), &form).await
 }
 
@@ -45,8 +42,8 @@ pub(super) async fn respond_with_plan(
     let call = Call::of(&DEPLOYS_PROCESS).path("id", id).body(Value::Object(body));
     let planned = console.call(viewer, call).await;
     let add = |page: Page| match planned {
-        Ok(plan) => page.with("plan", plan).with("kept", form.kept()),
-        Err(refusal) => page.status(refusal.status()).with("problem", refusal).with("kept", form.kept()),
+        Ok(plan) => page.with("plan", plan).keep(form),
+        Err(refusal) => page.problem(&refusal).keep(form),
     };
     respond(console, viewer, (site_id, id), add).await
 }

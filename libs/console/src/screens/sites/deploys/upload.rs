@@ -12,7 +12,7 @@ use crate::form_submission::FormSubmission;
 use crate::page::Page;
 use crate::screens::sites::posted_files::{PostedFile, PostedParts, read_file, read_folder};
 use crate::screens::sites::site::path_of;
-use crate::screens::{PathParameters, require_same_account};
+use crate::screens::{AccountForm, PathParameters};
 use crate::state::Console;
 use crate::url_query::UrlQuery;
 use crate::viewer::Viewer;
@@ -22,11 +22,8 @@ pub(crate) async fn begin(
     State(console): State<Console>,
     viewer: Viewer,
     path: PathParameters,
-    form: FormSubmission,
+    form: AccountForm,
 ) -> Response {
-    if let Err(refused) = require_same_account(&console, &viewer, &form).await {
-        return *refused;
-    }
     let size_bytes = form.get("sizeBytes").and_then(|text| text.parse().ok()).unwrap_or_default();
     match create(&console, &viewer, &form, size_bytes).await {
         Ok(made) => {
@@ -60,9 +57,10 @@ pub(crate) async fn upload(
         Ok(read) => read,
         Err(refusal) => return refused(&console, &viewer, site_id, refusal, None).await,
     };
-    if let Err(refused) = require_same_account(&console, &viewer, &form).await {
-        return *refused;
-    }
+    let form = match AccountForm::check(&console, &viewer, form).await {
+        Ok(form) => form,
+        Err(refused) => return *refused,
+    };
     let stored = async {
         let is_folder = first.name() == Some("folder");
         let PostedFile { file, size_bytes } =
@@ -98,6 +96,6 @@ async fn refused(
     form: Option<&FormSubmission>,
 ) -> Response {
     let kept = form.map(FormSubmission::kept);
-    let keep = |page: Page| page.status(refusal.status()).with("problem", refusal).with("kept", kept);
+    let keep = |page: Page| page.problem(&refusal).with("kept", kept);
     list::respond(console, viewer, site_id, &UrlQuery::default(), keep).await
 }

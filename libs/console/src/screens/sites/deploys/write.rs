@@ -13,7 +13,7 @@ use crate::flash::Flash;
 use crate::form_submission::FormSubmission;
 use crate::page::{Page, redirect};
 use crate::screens::sites::site::{path, path_of};
-use crate::screens::{PathParameters, require_same_account};
+use crate::screens::{AccountForm, PathParameters};
 use crate::state::Console;
 use crate::viewer::Viewer;
 
@@ -22,7 +22,7 @@ pub(crate) async fn publish(
     State(console): State<Console>,
     viewer: Viewer,
     parameters: PathParameters,
-    form: FormSubmission,
+    form: AccountForm,
 ) -> Response {
     process(&console, &viewer, &parameters, &form, true).await
 }
@@ -32,7 +32,7 @@ pub(crate) async fn preview(
     State(console): State<Console>,
     viewer: Viewer,
     parameters: PathParameters,
-    form: FormSubmission,
+    form: AccountForm,
 ) -> Response {
     process(&console, &viewer, &parameters, &form, false).await
 }
@@ -44,9 +44,6 @@ async fn process(
     form: &FormSubmission,
     publishes: bool,
 ) -> Response {
-    if let Err(refused) = require_same_account(console, viewer, form).await {
-        return *refused;
-    }
     let (site_id, id) = (parameters.get("id"), parameters.get("deploy"));
     let done = match console.call(viewer, Call::of(&DEPLOYS_READ).path("id", id)).await {
         Ok(deploy) if publishes && deploy["status"] == "preview" => {
@@ -63,7 +60,7 @@ async fn process(
     };
     let add = |page: Page| match done {
         Ok(result) => page.with("result", result),
-        Err(refusal) => page.status(refusal.status()).with("problem", refusal).with("kept", form.kept()),
+        Err(refusal) => page.problem(&refusal).keep(form),
     };
     respond(console, viewer, (site_id, id), add).await
 }
@@ -73,11 +70,8 @@ pub(crate) async fn roll_back(
     State(console): State<Console>,
     viewer: Viewer,
     parameters: PathParameters,
-    form: FormSubmission,
+    form: AccountForm,
 ) -> Response {
-    if let Err(refused) = require_same_account(&console, &viewer, &form).await {
-        return *refused;
-    }
     let ids = (parameters.get("id"), parameters.get("deploy"));
     let call = Call::of(&DEPLOYS_ROLLBACK).path("id", ids.1).idempotency_key(form.idempotency_key());
     let answer = console.call(&viewer, call).await;
@@ -89,11 +83,8 @@ pub(crate) async fn delete(
     State(console): State<Console>,
     viewer: Viewer,
     parameters: PathParameters,
-    form: FormSubmission,
+    _: AccountForm,
 ) -> Response {
-    if let Err(refused) = require_same_account(&console, &viewer, &form).await {
-        return *refused;
-    }
     let ids = (parameters.get("id"), parameters.get("deploy"));
     let answer = console.call(&viewer, Call::of(&DEPLOYS_DELETE).path("id", ids.1)).await;
     after(&console, &viewer, ids, answer, (&path(ids.0), Flash::Deleted)).await
@@ -108,9 +99,6 @@ async fn after(
 ) -> Response {
     match answer {
         Ok(_) => redirect(console, next, Some(flash)),
-        Err(refusal) => {
-            let with_problem = |page: Page| page.status(refusal.status()).with("problem", refusal);
-            respond(console, viewer, ids, with_problem).await
-        }
+        Err(refusal) => respond(console, viewer, ids, |page| page.problem(&refusal)).await,
     }
 }

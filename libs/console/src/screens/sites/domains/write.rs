@@ -11,7 +11,7 @@ use crate::flash::Flash;
 use crate::form_submission::FormSubmission;
 use crate::page::{Page, redirect};
 use crate::screens::sites::site;
-use crate::screens::{PathParameters, require_same_account};
+use crate::screens::{AccountForm, PathParameters};
 use crate::state::Console;
 use crate::url_query::UrlQuery;
 use crate::viewer::Viewer;
@@ -23,11 +23,8 @@ pub(crate) async fn create(
     State(console): State<Console>,
     viewer: Viewer,
     path: PathParameters,
-    form: FormSubmission,
+    form: AccountForm,
 ) -> Response {
-    if let Err(refused) = require_same_account(&console, &viewer, &form).await {
-        return *refused;
-    }
     let site_id = path.get("id");
     let body = json!({ "domain": form.get("domain").unwrap_or_default().trim(), "subdomainId": site_id });
     let call = Call::of(&DOMAINS_CREATE).body(body).idempotency_key(form.idempotency_key());
@@ -40,11 +37,8 @@ pub(crate) async fn update(
     State(console): State<Console>,
     viewer: Viewer,
     path: PathParameters,
-    form: FormSubmission,
+    form: AccountForm,
 ) -> Response {
-    if let Err(refused) = require_same_account(&console, &viewer, &form).await {
-        return *refused;
-    }
     let (site_id, id) = (path.get("id"), path.get("domain"));
     match console.call(&viewer, Call::of(&DOMAINS_UPDATE).path("id", id).body(change_of(&form))).await {
         // The domain may stand under another site now.
@@ -53,8 +47,7 @@ pub(crate) async fn update(
             redirect(&console, &format!("{}/domains", site::path(site_id)), Some(Flash::DomainSaved))
         }
         Err(refusal) => {
-            let keep =
-                |page: Page| page.status(refusal.status()).with("problem", refusal).with("changed", id);
+            let keep = |page: Page| page.problem(&refusal).with("changed", id);
             respond(&console, &viewer, site_id, &UrlQuery::default(), keep).await
         }
     }
@@ -80,11 +73,8 @@ pub(crate) async fn check(
     State(console): State<Console>,
     viewer: Viewer,
     path: PathParameters,
-    form: FormSubmission,
+    form: AccountForm,
 ) -> Response {
-    if let Err(refused) = require_same_account(&console, &viewer, &form).await {
-        return *refused;
-    }
     let call = Call::of(&DOMAINS_CHECK).path("id", path.get("domain"));
     let answer = console.call(&viewer, call.idempotency_key(form.idempotency_key())).await;
     after(&console, &viewer, path.get("id"), &form, answer, Flash::DomainChecked).await
@@ -95,11 +85,8 @@ pub(crate) async fn remove(
     State(console): State<Console>,
     viewer: Viewer,
     path: PathParameters,
-    form: FormSubmission,
+    form: AccountForm,
 ) -> Response {
-    if let Err(refused) = require_same_account(&console, &viewer, &form).await {
-        return *refused;
-    }
     let answer = console.call(&viewer, Call::of(&DOMAINS_DELETE).path("id", path.get("domain"))).await;
     after(&console, &viewer, path.get("id"), &form, answer, Flash::DomainRemoved).await
 }
@@ -115,9 +102,8 @@ async fn after(
     match answer {
         Ok(_) => redirect(console, &format!("{}/domains", site::path(site_id)), Some(flash)),
         Err(refusal) => {
-            let keep =
-                |page: Page| page.status(refusal.status()).with("problem", refusal).with("kept", form.kept());
-            respond(console, viewer, site_id, &UrlQuery::default(), keep).await
+            respond(console, viewer, site_id, &UrlQuery::default(), |page| page.problem(&refusal).keep(form))
+                .await
         }
     }
 }

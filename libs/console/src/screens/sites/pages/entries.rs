@@ -8,10 +8,9 @@ use super::editor::respond;
 use crate::api_client::operations::{ENTRIES_CREATE, ENTRIES_DELETE, ENTRIES_RESTORE};
 use crate::api_client::{Answer, Call};
 use crate::flash::Flash;
-use crate::form_submission::FormSubmission;
-use crate::page::{Page, redirect};
+use crate::page::redirect;
 use crate::screens::sites::site::path_of;
-use crate::screens::{PathParameters, require_same_account};
+use crate::screens::{AccountForm, PathParameters};
 use crate::state::Console;
 use crate::url_query::UrlQuery;
 use crate::viewer::Viewer;
@@ -21,11 +20,8 @@ pub(crate) async fn add_entry(
     State(console): State<Console>,
     viewer: Viewer,
     path: PathParameters,
-    form: FormSubmission,
+    form: AccountForm,
 ) -> Response {
-    if let Err(refused) = require_same_account(&console, &viewer, &form).await {
-        return *refused;
-    }
     let data: Map<String, Value> = form
         .fields()
         .filter_map(|(name, value)| Some((name.strip_prefix("data.")?.to_owned(), json!(value))))
@@ -40,11 +36,8 @@ pub(crate) async fn delete_entry(
     State(console): State<Console>,
     viewer: Viewer,
     path: PathParameters,
-    form: FormSubmission,
+    _: AccountForm,
 ) -> Response {
-    if let Err(refused) = require_same_account(&console, &viewer, &form).await {
-        return *refused;
-    }
     let call = Call::of(&ENTRIES_DELETE).path("id", path.get("page")).path("entryId", path.get("entry"));
     let answer = console.call(&viewer, call).await;
     after(&console, &viewer, &path, answer, Flash::Deleted).await
@@ -55,11 +48,8 @@ pub(crate) async fn restore_entries(
     State(console): State<Console>,
     viewer: Viewer,
     path: PathParameters,
-    form: FormSubmission,
+    form: AccountForm,
 ) -> Response {
-    if let Err(refused) = require_same_account(&console, &viewer, &form).await {
-        return *refused;
-    }
     let body = json!({ "archiveId": form.get("archive").unwrap_or_default() });
     let call = Call::of(&ENTRIES_RESTORE).path("id", path.get("page")).body(body);
     let answer = console.call(&viewer, call.idempotency_key(form.idempotency_key())).await;
@@ -77,8 +67,7 @@ async fn after(
     match answer {
         Ok(_) => redirect(console, &path_of(site_id, "pages", id), Some(flash)),
         Err(refusal) => {
-            let with_problem = |page: Page| page.status(refusal.status()).with("problem", refusal);
-            respond(console, viewer, (site_id, id), &UrlQuery::default(), with_problem).await
+            respond(console, viewer, (site_id, id), &UrlQuery::default(), |page| page.problem(&refusal)).await
         }
     }
 }

@@ -9,11 +9,10 @@ use super::editor::{find, respond};
 use crate::api_client::Call;
 use crate::api_client::operations::{VERSIONS_READ, VERSIONS_ROLLBACK};
 use crate::flash::Flash;
-use crate::form_submission::FormSubmission;
 use crate::formatting::line_diff;
-use crate::page::{Page, redirect};
+use crate::page::redirect;
 use crate::screens::sites::site::{self, path_of};
-use crate::screens::{PathParameters, require_same_account};
+use crate::screens::{AccountForm, PathParameters};
 use crate::state::Console;
 use crate::url_query::UrlQuery;
 use crate::viewer::Viewer;
@@ -63,19 +62,16 @@ pub(crate) async fn restore_version(
     State(console): State<Console>,
     viewer: Viewer,
     path: PathParameters,
-    form: FormSubmission,
+    form: AccountForm,
 ) -> Response {
-    if let Err(refused) = require_same_account(&console, &viewer, &form).await {
-        return *refused;
-    }
     let (site_id, id) = (path.get("id"), path.get("page"));
     let body = json!({ "versionId": path.get("version") });
     let call = Call::of(&VERSIONS_ROLLBACK).path("id", id).body(body);
     match console.call(&viewer, call.idempotency_key(form.idempotency_key())).await {
         Ok(_) => redirect(&console, &path_of(site_id, "pages", id), Some(Flash::VersionRestored)),
         Err(refusal) => {
-            let with_problem = |page: Page| page.status(refusal.status()).with("problem", refusal);
-            respond(&console, &viewer, (site_id, id), &UrlQuery::default(), with_problem).await
+            respond(&console, &viewer, (site_id, id), &UrlQuery::default(), |page| page.problem(&refusal))
+                .await
         }
     }
 }

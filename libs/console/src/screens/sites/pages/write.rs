@@ -9,11 +9,10 @@ use super::posted_page::members;
 use crate::api_client::Call;
 use crate::api_client::operations::{PAGES_CREATE, PAGES_DELETE, PAGES_UPDATE};
 use crate::flash::Flash;
-use crate::form_submission::FormSubmission;
 use crate::formatting::line_diff;
 use crate::page::{Page, redirect};
 use crate::screens::sites::site::{path, path_of};
-use crate::screens::{PathParameters, require_same_account};
+use crate::screens::{AccountForm, PathParameters};
 use crate::state::Console;
 use crate::url_query::UrlQuery;
 use crate::viewer::Viewer;
@@ -23,12 +22,8 @@ pub(crate) async fn create(
     State(console): State<Console>,
     viewer: Viewer,
     parameters: PathParameters,
-    form: FormSubmission,
+    AccountForm { account, form }: AccountForm,
 ) -> Response {
-    let account = match require_same_account(&console, &viewer, &form).await {
-        Ok(account) => account,
-        Err(refused) => return *refused,
-    };
     let site_id = parameters.get("id");
     let mut page = members(&form, account["timezone"].as_str().unwrap_or("UTC"));
     page.insert("slug".to_owned(), json!(form.get("slug").unwrap_or_default()));
@@ -40,9 +35,7 @@ pub(crate) async fn create(
             redirect(&console, &path, Some(Flash::PageMade))
         }
         Err(refusal) => {
-            let keep =
-                |page: Page| page.status(refusal.status()).with("problem", refusal).with("kept", form.kept());
-            respond_new(&console, &viewer, site_id, keep).await
+            respond_new(&console, &viewer, site_id, |page| page.problem(&refusal).keep(&form)).await
         }
     }
 }
@@ -52,12 +45,8 @@ pub(crate) async fn update(
     State(console): State<Console>,
     viewer: Viewer,
     parameters: PathParameters,
-    form: FormSubmission,
+    AccountForm { account, form }: AccountForm,
 ) -> Response {
-    let account = match require_same_account(&console, &viewer, &form).await {
-        Ok(account) => account,
-        Err(refused) => return *refused,
-    };
     let (site_id, id) = (parameters.get("id"), parameters.get("page"));
     let mut page = members(&form, account["timezone"].as_str().unwrap_or("UTC"));
     page.insert("ifUnmodifiedSince".to_owned(), json!(form.get("updated_at")));
@@ -74,7 +63,7 @@ pub(crate) async fn update(
         stale = Some(json!({ "current": current, "diff": diff }));
     }
     let keep = |page: Page| {
-        let page = page.status(refusal.status()).with("problem", refusal).with("kept", form.kept());
+        let page = page.problem(&refusal).keep(&form);
         page.with("stale", stale)
     };
     respond(&console, &viewer, (site_id, id), &UrlQuery::default(), keep).await
@@ -85,17 +74,14 @@ pub(crate) async fn delete(
     State(console): State<Console>,
     viewer: Viewer,
     parameters: PathParameters,
-    form: FormSubmission,
+    _: AccountForm,
 ) -> Response {
-    if let Err(refused) = require_same_account(&console, &viewer, &form).await {
-        return *refused;
-    }
     let (site_id, id) = (parameters.get("id"), parameters.get("page"));
     match console.call(&viewer, Call::of(&PAGES_DELETE).path("id", id)).await {
         Ok(_) => redirect(&console, &format!("{}/pages", path(site_id)), Some(Flash::PageDeleted)),
         Err(refusal) => {
-            let with_problem = |page: Page| page.status(refusal.status()).with("problem", refusal);
-            respond(&console, &viewer, (site_id, id), &UrlQuery::default(), with_problem).await
+            respond(&console, &viewer, (site_id, id), &UrlQuery::default(), |page| page.problem(&refusal))
+                .await
         }
     }
 }
