@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{BufReader, Read, Seek, SeekFrom, Write};
 
-use domain::static_sites::limits::UNPACKED_BYTES_MAX;
+use domain::static_sites::limits::{UNPACKED_BYTES_MAX, ZIP_ENTRIES_MAX};
 use domain::static_sites::reasons::is_never_served;
 use domain::static_sites::site_path::{self, PathError};
 use domain::static_sites::site_plan::ZipFile;
@@ -18,8 +18,6 @@ use zip::{CompressionMethod, ZipArchive};
 
 use bounded_reader::{BoundedReader, ReadBound};
 
-/// Upper bound of entries, including folders and files that are never served.
-const MAX_ENTRIES: u64 = 40_000;
 /// Upper bound of the zip's directory. Each entry can have 192 KB of names, extra fields and comments, and the zip crate
 /// holds them in memory several times.
 const MAX_DIRECTORY_BYTES: u64 = 8 << 20;
@@ -41,7 +39,7 @@ pub(crate) enum ArchiveError {
     NoHtml,
     #[error("the zip has more than {0} files, the maximum of the plan")]
     TooManyFiles(usize),
-    #[error("the zip has more than {MAX_ENTRIES} entries")]
+    #[error("the zip has more than {ZIP_ENTRIES_MAX} entries")]
     TooManyEntries,
     #[error("unpacked, the zip has more than {} MB", UNPACKED_BYTES_MAX >> 20)]
     TooLarge,
@@ -85,7 +83,7 @@ impl Archive {
         }
         let entries = count_entries(&mut file).map_err(unreadable)?;
         let entries = entries.ok_or_else(|| ArchiveError::Unreadable("it has no end record".to_owned()))?;
-        if entries > MAX_ENTRIES {
+        if entries > ZIP_ENTRIES_MAX {
             return Err(ArchiveError::TooManyEntries);
         }
         let bound = ReadBound::new(MAX_DIRECTORY_BYTES);

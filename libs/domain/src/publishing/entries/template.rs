@@ -5,6 +5,7 @@
 //! code is replaced by an inert one. The same parser decides when the template is stored and when it is rendered.
 
 use std::cell::Cell;
+use std::collections::HashSet;
 use std::ops::Range;
 
 use serde_json::{Map, Value};
@@ -86,6 +87,16 @@ enum Part {
     Value(String),
     /// A value in the query or the fragment.
     InQuery(String),
+}
+
+impl Piece {
+    fn names(&self) -> Vec<&str> {
+        match self {
+            Self::Plain(_) => Vec::new(),
+            Self::Text(name) | Self::Style(name) => vec![name],
+            Self::Address(parts) | Self::Addresses(parts) => parts.iter().filter_map(Part::name).collect(),
+        }
+    }
 }
 
 impl Part {
@@ -182,22 +193,8 @@ impl Template {
 
     /// Returns the names of the placeholders, each once, in the order of their first use.
     pub fn names(&self) -> Vec<&str> {
-        let mut names = Vec::new();
-        for piece in &self.pieces {
-            let found: Vec<&str> = match piece {
-                Piece::Plain(_) => Vec::new(),
-                Piece::Text(name) | Piece::Style(name) => vec![name],
-                Piece::Address(parts) | Piece::Addresses(parts) => {
-                    parts.iter().filter_map(Part::name).collect()
-                }
-            };
-            for name in found {
-                if !names.contains(&name) {
-                    names.push(name);
-                }
-            }
-        }
-        names
+        let mut seen = HashSet::new();
+        self.pieces.iter().flat_map(Piece::names).filter(|name| seen.insert(*name)).collect()
     }
 
     /// Renders one entry.

@@ -329,3 +329,15 @@ fn a_template_of_many_placeholders_or_attributes_is_parsed_quickly() {
     }
     assert!(began.elapsed() < std::time::Duration::from_secs(20), "{:?}", began.elapsed());
 }
+
+#[test]
+fn names_come_once_in_the_order_of_their_first_use() {
+    let names = |template| {
+        Template::parse(template).unwrap().names().into_iter().map(str::to_owned).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        names("<a href=\"/{{page}}?q={{query}}\" style=\"color: {{ colour }}\">{{name}}, {{page}}</a>"),
+        ["page", "query", "colour", "name"]
+    );
+    assert_eq!(names("<p>plain</p>"), [""; 0]);
+}

@@ -4,6 +4,8 @@ use crate::plans::Plan;
 
 /// Maximum size of a zip.
 pub const ZIP_BYTES_MAX: i64 = 100 << 20;
+/// Maximum number of entries of a zip, those that are never served included: each takes memory while it is read or written.
+pub const ZIP_ENTRIES_MAX: u64 = 40_000;
 /// Maximum size of the unpacked files.
 pub const UNPACKED_BYTES_MAX: u64 = 500 << 20;
 

@@ -4,13 +4,14 @@ use std::fs::File;
 use std::io::{self, Write};
 
 use axum::body::Bytes;
-use domain::static_sites::limits::ZIP_BYTES_MAX;
+use domain::static_sites::limits::{ZIP_BYTES_MAX, ZIP_ENTRIES_MAX};
 use multer::Field;
 use tokio::sync::mpsc;
+use zip::result::ZipError;
 use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, ZipWriter};
 
-use super::multipart_form::{PostedFile, PostedParts, failed, incomplete, too_large, unreadable};
+use super::multipart_form::{PostedFile, PostedParts, failed, incomplete, too_large, too_many, unreadable};
 use crate::api_client::Refusal;
 
 /// Pieces that wait for the disk.
@@ -33,7 +34,12 @@ pub(in crate::screens::sites) async fn read_folder(
     let read = send_files(first, parts, pieces).await;
     let written = writing.await.unwrap_or_else(|panic| Err(io::Error::other(panic)));
     let file_count = read?;
-    let file = written.map_err(failed)?;
+    let file = written.map_err(|error| match error.kind() {
+        io::ErrorKind::InvalidInput => {
+            incomplete("Two files have the same path, or one that a zip can't have.")
+        }
+        _ => failed(error),
+    })?;
     if file_count == 0 {
         return Err(incomplete("Choose a folder that has files."));
     }
@@ -49,12 +55,15 @@ async fn send_files(
     first: Field<'static>,
     parts: &mut PostedParts,
     pieces: mpsc::Sender<Piece>,
-) -> Result<usize, Refusal> {
+) -> Result<u64, Refusal> {
     let (mut next, mut count, mut size_bytes) = (Some(first), 0, 0);
     while let Some(mut field) = next.take() {
         let path = field.file_name().map(path_in_folder).filter(|path| !path.is_empty());
         if let Some(path) = path {
             count += 1;
+            if count > ZIP_ENTRIES_MAX {
+                return Err(too_many());
+            }
             // The thread has ended with an error, which its caller returns.
             if pieces.send(Piece::Begin(path)).await.is_err() {
                 return Ok(count);
@@ -81,11 +90,18 @@ fn write_zip(mut pieces: mpsc::Receiver<Piece>) -> io::Result<File> {
     let mut zip = ZipWriter::new(tempfile::tempfile()?);
     while let Some(piece) = pieces.blocking_recv() {
         match piece {
-            Piece::Begin(path) => zip.start_file(path, options).map_err(io::Error::other)?,
+            Piece::Begin(path) => zip.start_file(path, options).map_err(invalid_path)?,
             Piece::Bytes(bytes) => zip.write_all(&bytes)?,
         }
     }
     zip.finish().map_err(io::Error::other)
+}
+
+fn invalid_path(error: ZipError) -> io::Error {
+    match error {
+        ZipError::Io(error) => error,
+        other => io::Error::new(io::ErrorKind::InvalidInput, other),
+    }
 }
 
 /// Returns the path of a file inside of the folder that was chosen, whose own name comes first.
@@ -129,6 +145,22 @@ mod tests {
         assert_eq!(text, "a {}");
         let names: Vec<_> = zip.file_names().map(Result::unwrap).collect();
         assert_eq!(names, ["index.html", "css/a.css"]);
+    }
+
+    #[tokio::test]
+    async fn a_flood_of_empty_files_is_refused_before_it_takes_memory() {
+        let names: Vec<String> = (0..=ZIP_ENTRIES_MAX).map(|number| format!("site/{number}")).collect();
+        let files: Vec<_> = names.iter().map(|name| (name.as_str(), "")).collect();
+        let refusal = read(&files).await.err().unwrap();
+        assert_eq!(refusal.status(), StatusCode::PAYLOAD_TOO_LARGE);
+        assert!(refusal.detail.contains("40000 files"), "{}", refusal.detail);
+    }
+
+    #[tokio::test]
+    async fn a_path_that_comes_twice_is_refused() {
+        let refusal = read(&[("site/a.html", "1"), ("site/a.html", "2")]).await.err().unwrap();
+        assert_eq!(refusal.status(), StatusCode::BAD_REQUEST);
+        assert!(refusal.detail.contains("the same path"), "{}", refusal.detail);
     }
 
     #[tokio::test]

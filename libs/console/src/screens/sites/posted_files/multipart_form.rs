@@ -3,7 +3,7 @@
 use std::fs::File;
 
 use axum::extract::Request;
-use domain::static_sites::limits::ZIP_BYTES_MAX;
+use domain::static_sites::limits::{ZIP_BYTES_MAX, ZIP_ENTRIES_MAX};
 use http::{StatusCode, header};
 use multer::{Field, Multipart};
 use tokio::io::AsyncWriteExt;
@@ -95,6 +95,11 @@ pub(super) fn failed(error: std::io::Error) -> Refusal {
 pub(super) fn too_large() -> Refusal {
     let detail = "At most 100 MB can be sent at once. Nothing was changed.";
     Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, "payload_too_large", "The file is too large", detail)
+}
+
+pub(super) fn too_many() -> Refusal {
+    let detail = format!("A folder may have at most {ZIP_ENTRIES_MAX} files. Nothing was changed.");
+    Refusal::new(StatusCode::PAYLOAD_TOO_LARGE, "payload_too_large", "The folder has too many files", &detail)
 }
 
 pub(super) fn incomplete(detail: &str) -> Refusal {
