@@ -57,15 +57,15 @@ messages! {
     FormClosed = "form-closed", "The form is closed. Visitors read that it takes no more answers.";
     FormOpened = "form-opened", "The form is open again.";
 
-    CountedSiteMade = "counted-site-made", "The site is made. Its visits are counted from now on.";
-    CountedSiteSaved = "counted-site-saved", "Saved. Visits from now on follow it.";
-    CountedSiteDeleted = "counted-site-deleted", "The site is deleted, with all that was counted.";
+    AnalyticsSiteMade = "analytics-site-made", "The site is made. Its visits are counted from now on.";
+    AnalyticsSiteSaved = "analytics-site-saved", "Saved. Visits from now on follow it.";
+    AnalyticsSiteDeleted = "analytics-site-deleted", "The site is deleted, with all that was counted.";
 
-    FolderMade = "folder-made", "The folder is made. Put something in.";
+    FolderMade = "folder-made", "The folder is made. Add something.";
     FolderSaved = "folder-saved", "Saved.";
     FolderDeleted = "folder-deleted", "The folder is deleted. What was in it is in no folder now.";
-    PutIn = "put-in", "Put into the folder.";
-    TakenOut = "taken-out", "Taken out of the folder.";
+    AddedToFolder = "added-to-folder", "Added to the folder.";
+    RemovedFromFolder = "removed-from-folder", "Removed from the folder.";
 
     SiteRenamed = "site-renamed", "Renamed. The site answers at its new address, and no longer at the old one.";
     AssetStored = "asset-stored", "Stored. Its address is below.";

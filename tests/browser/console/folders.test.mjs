@@ -38,16 +38,16 @@ for (const javaScriptEnabled of [true, false]) {
     await ada.page.getByLabel("Guests").check();
     if (!(await ada.page.getByLabel("Contact").isVisible())) await ada.page.locator("summary", { hasText: "Forms" }).click();
     await ada.page.getByLabel("Contact").check();
-    await ada.click("button", "Put in");
-    await ada.seesText("Put into the folder.");
+    await ada.click("button", "Add to the folder");
+    await ada.seesText("Added to the folder.");
     await ada.page.getByRole("link", { name: "Guests", exact: true }).waitFor();
     await ada.page.getByLabel("Name", { exact: true }).fill("Society");
     await ada.click("button", "Save");
     await ada.seesHeading("Society");
     const { folders } = (await call(system.base, "GET", "/api/folders", { key })).body;
     assert.deepEqual(folders.map(({ name, counts }) => [name, counts.total]), [["Society", 2]]);
-    await ada.click("button", "Take out Contact");
-    await ada.seesText("Taken out of the folder.");
+    await ada.click("button", "Remove Contact");
+    await ada.seesText("Removed from the folder.");
     assert.equal((await call(system.base, "GET", `/api/forms/${form}`, { key })).body.folderId ?? null, null);
     await ada.open("/console/forms");
     await ada.page.getByLabel("Folder", { exact: true }).selectOption(folders[0].id);
@@ -82,8 +82,8 @@ test("the screens of folders are accessible and fit, full, empty and refused", a
     await ada.open(folder);
     for (const box of await ada.page.locator("details:not([open]) > summary").all()) await box.click();
     for (const box of await ada.page.locator("[name=resource][type=checkbox]").all()) await box.check();
-    await ada.click("button", "Put in");
-    await ada.seesText("Put into the folder.");
+    await ada.click("button", "Add to the folder");
+    await ada.seesText("Added to the folder.");
     await checkScreens(ada, "full", width, { folder, asked: `${folder}?delete=true`, ...lists });
     await checkScreens(ada, "refused", width, { folder: "/console/folders/00000000-0000-7000-8000-000000000000" });
   }

@@ -51,7 +51,7 @@ for (const javaScriptEnabled of [true, false]) {
     assert.deepEqual(ada.complaints, []);
   });
 
-  test(`a person makes a counted site, changes its settings and deletes it ${how} scripts`, async () => {
+  test(`a person makes an analytics site, changes its settings and deletes it ${how} scripts`, async () => {
     const ada = await signedIn(system, `counted-${how}@example.com`, { javaScriptEnabled });
     const key = await makeKey(ada);
     await ada.open("/console/analytics");

@@ -20,7 +20,7 @@ async function freePort() {
   return port;
 }
 
-/** An account with a page, a form with submissions, a counted site, a webhook and an automation; returns the screens to score. */
+/** An account with a page, a form with submissions, an analytics site, a webhook and an automation; returns the screens to score. */
 async function screens(page) {
   await page.goto(`${base}/login/local`);
   await page.getByLabel("E-mail").fill("lighthouse@example.com");

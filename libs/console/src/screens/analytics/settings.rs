@@ -51,7 +51,7 @@ pub(super) async fn update(
         }
     }
     match console.call(&viewer, Call::of(&ANALYTICS_UPDATE).path("id", id).body(body)).await {
-        Ok(_) => redirect(&console, &settings_path(id), Some(Flash::CountedSiteSaved)),
+        Ok(_) => redirect(&console, &settings_path(id), Some(Flash::AnalyticsSiteSaved)),
         Err(refusal) => respond(&console, &viewer, id, |page| page.problem(&refusal).keep(&form)).await,
     }
 }
@@ -65,7 +65,7 @@ pub(super) async fn delete(
 ) -> Response {
     let id = path.get("id");
     match console.call(&viewer, Call::of(&ANALYTICS_DELETE).path("id", id)).await {
-        Ok(_) => redirect(&console, "/console/analytics?all=true", Some(Flash::CountedSiteDeleted)),
+        Ok(_) => redirect(&console, "/console/analytics?all=true", Some(Flash::AnalyticsSiteDeleted)),
         Err(refusal) => {
             let refusal = refusal.leading_back_to(&format!("{}?delete=true", settings_path(id)));
             let add = |page: Page| page.status(refusal.status()).with("delete_problem", refusal);

@@ -26,7 +26,7 @@ pub(crate) async fn create(State(console): State<Console>, viewer: Viewer, form:
     match console.call(&viewer, call).await {
         Ok(made) => {
             let path = root(made["site"]["id"].as_str().unwrap_or_default());
-            redirect(&console, &path, Some(Flash::CountedSiteMade))
+            redirect(&console, &path, Some(Flash::AnalyticsSiteMade))
         }
         Err(refusal) => {
             respond(&console, &viewer, &UrlQuery::parse("all=true"), |page| {

@@ -1,4 +1,4 @@
-//! Folders: their list, what is in one, and what is put in or taken out.
+//! Folders: their list, what is in one, and what is added or removed.
 
 mod choices;
 mod list;

@@ -33,7 +33,7 @@ const fn kind(
 pub(super) static KINDS: [ResourceKind; 4] = [
     kind(("page", "Page", "Pages"), &PAGES_LIST, ("pages", "title")),
     kind(("form", "Form", "Forms"), &FORMS_LIST, ("forms", "name")),
-    kind(("analytics", "Counted site", "Counted sites"), &ANALYTICS_LIST, ("sites", "name")),
+    kind(("analytics", "Analytics site", "Analytics sites"), &ANALYTICS_LIST, ("sites", "name")),
     kind(("automation", "Automation", "Automations"), &AUTOMATIONS_LIST, ("automations", "name")),
 ];
 

@@ -1,4 +1,4 @@
-//! A folder: what is in it, what can be put in, and its settings.
+//! A folder: what is in it, what can be added, and its settings.
 
 use axum::extract::State;
 use axum::response::Response;

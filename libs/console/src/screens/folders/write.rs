@@ -48,24 +48,24 @@ pub(super) async fn delete(
     }
 }
 
-/// Puts the chosen resources in.
+/// Adds the chosen resources.
 pub(super) async fn organize(
     State(console): State<Console>,
     viewer: Viewer,
     path: PathParameters,
     form: AccountForm,
 ) -> Response {
-    move_chosen(&console, &viewer, path.get("id"), &form, (&FOLDERS_ORGANIZE, Flash::PutIn)).await
+    move_chosen(&console, &viewer, path.get("id"), &form, (&FOLDERS_ORGANIZE, Flash::AddedToFolder)).await
 }
 
-/// Takes the chosen resources out.
+/// Removes the chosen resources from the folder.
 pub(super) async fn ungroup(
     State(console): State<Console>,
     viewer: Viewer,
     path: PathParameters,
     form: AccountForm,
 ) -> Response {
-    move_chosen(&console, &viewer, path.get("id"), &form, (&FOLDERS_UNGROUP, Flash::TakenOut)).await
+    move_chosen(&console, &viewer, path.get("id"), &form, (&FOLDERS_UNGROUP, Flash::RemovedFromFolder)).await
 }
 
 async fn move_chosen(
