@@ -101,7 +101,7 @@ test("a stale form is shown beside the saved one, and replaced only when asked",
   assert.equal((await call(system.base, "PUT", `/api/forms/${form}`, { key, body: { name: "Theirs" } })).status, 200);
   await ada.page.getByLabel("Name of the form").fill("Mine");
   await ada.click("button", "Save");
-  await ada.seesText("saved another version");
+  await ada.seesText("Another version was saved");
   assert.equal(await ada.page.getByLabel("Name of the form").inputValue(), "Mine");
   await ada.click("button", "Replace it with mine");
   await ada.seesText("Saved.");

@@ -126,7 +126,7 @@ async fn a_form_that_another_page_saved_is_not_overwritten_unseen() {
     let mine = [("action", "save"), ("version", version.as_str()), ("successMessage", "Mine")];
     let stale = post(&ada, &path, &account, &mine).await;
     assert_eq!(stale.status, StatusCode::CONFLICT);
-    stale.contains("saved another version").contains("Mine").contains("value=\"overwrite\"");
+    stale.contains("Another version was saved").contains("Mine").contains("value=\"overwrite\"");
     assert_eq!(stored(&api, &ada, &id).await["name"], "Other");
     assert_eq!(stale.hidden("version"), version);
 
