@@ -179,6 +179,46 @@ async fn webhooks_are_linked_and_texts_are_text() {
 }
 
 #[tokio::test]
+async fn a_form_is_put_into_a_folder_and_shows_its_entries_on_a_page() {
+    let api = Api::start(&[]).await;
+    let ada = Visitor::sign_in(&api).await;
+    let account = ada.account_id.to_string();
+    let id = make(&ada, &account).await;
+    let create = async |path: &str, body: Value| {
+        let (status, made) = api.send(Method::POST, path, Some(&ada.key), &body).await;
+        assert_eq!(status, StatusCode::CREATED, "{made}");
+        made["id"].as_str().unwrap().to_owned()
+    };
+    let folder = create("/api/folders", json!({ "name": "<i>Society" })).await;
+    let page = json!({ "slug": "guests", "title": "Guests", "html": "<main></main>" });
+    let plain = create("/api/pages", page).await;
+    let template = json!({ "slug": "book", "title": "Book", "html": "<main data-entries></main>",
+        "entryTemplate": "<p>{{name}}</p>" });
+    let book = create("/api/pages", template).await;
+
+    let path = format!("/console/forms/{id}/edit");
+    ada.get(&path).await.contains("&lt;i&gt;Society").contains("Book (/book)").contains("No logo");
+    let save = async |more: &[(&str, &str)]| {
+        let fields = [&[("action", "save"), ("version", "")], more].concat();
+        post(&ada, &path, &account, &fields).await
+    };
+    let refused = save(&[("folderId", &folder), ("autoEntryPageId", &plain)]).await;
+    assert_eq!(refused.status, StatusCode::BAD_REQUEST);
+    refused.contains("id=\"error-autoEntryPageId\"").contains("no entryTemplate");
+    refused.contains(&format!("value=\"{folder}\" selected"));
+    let saved = save(&[("folderId", &folder), ("autoEntryPageId", &book)]).await;
+    assert_eq!(saved.status, StatusCode::SEE_OTHER, "{}", saved.html);
+    let form = stored(&api, &ada, &id).await;
+    assert_eq!((&form["folderId"], &form["autoEntryPageId"]), (&json!(folder), &json!(book)));
+    // A page without these inputs leaves them; empty ones clear them.
+    assert_eq!(save(&[]).await.status, StatusCode::SEE_OTHER);
+    assert_eq!(stored(&api, &ada, &id).await["autoEntryPageId"], json!(book));
+    assert_eq!(save(&[("folderId", ""), ("autoEntryPageId", "")]).await.status, StatusCode::SEE_OTHER);
+    let form = stored(&api, &ada, &id).await;
+    assert_eq!((&form["folderId"], &form["autoEntryPageId"]), (&Value::Null, &Value::Null));
+}
+
+#[tokio::test]
 async fn forms_of_another_account_are_not_there() {
     let api = Api::start(&[]).await;
     let (ada, eve) = (Visitor::sign_in(&api).await, Visitor::sign_in(&api).await);

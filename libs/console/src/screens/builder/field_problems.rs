@@ -16,7 +16,7 @@ const PARTS: [(&str, &str); 8] = [
 ];
 
 /// Settings in words.
-const SETTINGS: [(&str, &str); 8] = [
+const SETTINGS: [(&str, &str); 9] = [
     ("name", "The name"),
     ("successMessage", "The message"),
     ("submitLabel", "The button's label"),
@@ -25,6 +25,7 @@ const SETTINGS: [(&str, &str); 8] = [
     ("maxSubmissions", "The number of submissions"),
     ("notifyEmail", "The address to notify"),
     ("appearance.accent", "The colour"),
+    ("appearance.logoAssetId", "The logo"),
 ];
 
 /// Returns the refusal with the names of inputs as fields, and messages that count questions as people do.

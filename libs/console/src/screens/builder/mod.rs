@@ -3,6 +3,7 @@
 mod draft;
 mod field_problems;
 mod preview;
+mod references;
 mod show;
 mod start;
 mod write;

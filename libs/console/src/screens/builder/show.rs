@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 
 use super::draft::Draft;
 use super::field_problems::for_inputs;
-use crate::api_client::operations::{FORMS_READ, WEBHOOKS_LIST};
+use super::references::references;
+use crate::api_client::operations::FORMS_READ;
 use crate::api_client::{Answer, Call, Refusal};
 use crate::page::{Page, Section};
 use crate::screens::PathParameters;
@@ -68,11 +69,11 @@ pub(super) async fn edit(State(console): State<Console>, viewer: Viewer, path: P
 /// Shows the builder.
 pub(super) async fn respond(console: &Console, viewer: &Viewer, account: &Answer, shown: Shown) -> Response {
     let Shown { draft, form_id, version, problem, focus } = shown;
-    let call = Call::of(&WEBHOOKS_LIST).query("sort", "newest").query("limit", "100");
-    let webhooks = console.call(viewer, call).await;
+    let references = references(console, viewer).await;
     let problem = problem.map(|refusal| for_inputs(refusal, &draft));
     let mut page = Page::new(Section::Forms, "builder/form.html")
-        .panel("webhooks", &webhooks)
+        .panel("webhooks", &references.webhooks)
+        .with("choices", references.choices)
         .with("types", json!(TYPES))
         .with("draft", &draft)
         .with("form_id", form_id)

@@ -18,7 +18,7 @@ pub(super) use posted::question_part;
 use question::Question;
 
 /// The settings with an input of their own.
-const SETTINGS: [&str; 16] = [
+const SETTINGS: [&str; 19] = [
     "name",
     "successMessage",
     "submitLabel",
@@ -27,6 +27,8 @@ const SETTINGS: [&str; 16] = [
     "maxSubmissions",
     "publicResults",
     "notifyEmail",
+    "folderId",
+    "autoEntryPageId",
     "unknownFields",
     "spam.honeypot",
     "spam.minSeconds",
@@ -35,6 +37,7 @@ const SETTINGS: [&str; 16] = [
     "spam.perDay",
     "appearance.accent",
     "appearance.radius",
+    "appearance.logoAssetId",
 ];
 
 /// A form in the builder.
