@@ -207,6 +207,8 @@ async fn a_form_without_webhooks_stays_cached_after_a_submission_with_an_email()
         form.success_message = Some("As it was".to_owned());
     };
     let form = account.form_with(one_text_field(), shape).await;
+    // Or the form is loaded again as the subscription begins.
+    edge.wait_until_subscribed().await;
     let mut messages = Vec::new();
     for _ in 0..3 {
         let response = edge.visitor.post(&submit_path(form), &json!({"a": "x"})).await;
