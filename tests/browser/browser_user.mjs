@@ -63,11 +63,21 @@ export class BrowserUser {
     await this.page.screenshot({ path: new URL(`${name}.png`, screenshots).pathname, fullPage: true });
   }
 
-  /** Checks the page with axe and saves a screenshot. */
+  /** Checks the page with axe, in both colour schemes, and saves a screenshot of the first. */
   async checkAccessibility(name) {
     await this.screenshot(name);
     await this.page.addScriptTag({ path: axe });
-    const { violations } = await this.page.evaluate(() => globalThis.axe.run());
+    // The rule of WCAG 2.2 is off unless asked for.
+    await this.passesAxe(name, { rules: { "target-size": { enabled: true } } });
+    const dark = await this.page.evaluate(() => matchMedia("(prefers-color-scheme: dark)").matches);
+    await this.page.emulateMedia({ colorScheme: dark ? "light" : "dark" });
+    // Nothing else differs.
+    await this.passesAxe(`${name} in the other colours`, { runOnly: ["color-contrast", "link-in-text-block"] });
+    await this.page.emulateMedia({ colorScheme: dark ? "dark" : "light" });
+  }
+
+  async passesAxe(name, options) {
+    const { violations } = await this.page.evaluate((options) => globalThis.axe.run(options), options);
     const found = violations.map((one) => `${one.id}: ${one.help} ${one.nodes.map((node) => node.html)}`);
     assert.deepEqual(found, [], `${name} has accessibility violations`);
   }
