@@ -136,7 +136,8 @@ mod tests {
             "closesAt": "2030-06-30T16:00:00Z", "maxSubmissions": 9, "publicResults": true, "notifyEmail": null,
             "unknownFields": "store", "uniqueBy": ["mail"],
             "spam": { "honeypot": true, "minSeconds": 2, "proofOfWork": false, "perMinute": null, "perDay": 5 },
-            "appearance": { "accent": "#0f766e", "radius": 4 }, "webhookIds": [],
+            "appearance": { "accent": "#0f766e", "radius": 4, "logoAssetId": "01a2212b-e71a-7cf1-ac3a-03ca38f835ba" },
+            "webhookIds": [], "folderId": "01a2212b-e71a-7cf1-ac3a-03ca38f835bb", "autoEntryPageId": null,
             "fields": [
                 { "type": "email", "label": "Mail", "name": "mail", "required": true, "help": "H", "placeholder": "a@b.c" },
                 { "type": "checkbox", "label": "More", "name": "more" },
