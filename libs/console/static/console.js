@@ -7,7 +7,8 @@ document.body.append(say);
 // A part of the page becomes that of another address: the reading pane, a tab of a panel, a preview.
 const trusted = globalThis.trustedTypes?.createPolicy("console", { createHTML: (html) => html });
 const parse = (text) => new DOMParser().parseFromString(trusted?.createHTML(text) ?? text, "text/html");
-let last = 0;
+const address = () => location.pathname + location.search;
+let last = 0, shown = address();
 async function show(url, part, push) {
   const turn = ++last, answer = await fetch(url, { headers: { "X-Part": part } });
   if (!answer.ok || answer.redirected) return void (location.href = url);
@@ -16,7 +17,7 @@ async function show(url, part, push) {
   if (!fresh) return void (location.href = url);
   one(part).replaceWith(document.adoptNode(fresh));
   if (page.title) document.title = page.title;
-  if (push) history.pushState({ part }, "", url);
+  if (push) history.pushState({ part }, "", url), (shown = address());
 }
 addEventListener("click", (event) => {
   const link = event.target.closest?.("a[data-part]");
@@ -27,7 +28,12 @@ addEventListener("click", (event) => {
   one(".split")?.classList.add("open");
   show(link.href, link.dataset.part, true);
 });
-addEventListener("popstate", ({ state }) => (state?.part ? show(location.href, state.part) : location.reload()));
+addEventListener("popstate", ({ state }) => {
+  // A link to a place on this page is an entry of the history, too.
+  if (address() === shown) return;
+  shown = address();
+  state?.part ? show(location.href, state.part) : location.reload();
+});
 
 // Parts that change are fetched again while the page is visible: texts, or elements with their open details.
 for (let part of all("[data-live][data-src]")) {
