@@ -212,7 +212,7 @@ def main():
     arguments = parser.parse_args()
     if arguments.small:
         arguments.events, arguments.submissions, arguments.rounds = 0.1, 10_000, 3
-    with fixture.system("signin.local=true", program=arguments.runner) as stack:
+    with fixture.system("signin.local=true", "upgrade.mode=instant", program=arguments.runner) as stack:
         text = table(arguments, *measure(stack, arguments.events, arguments.submissions, arguments.rounds))
     print(text)
     if arguments.small:

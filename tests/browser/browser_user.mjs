@@ -71,6 +71,10 @@ export class BrowserUser {
     await this.passesAxe(name, { rules: { "target-size": { enabled: true } } });
     const dark = await this.page.evaluate(() => matchMedia("(prefers-color-scheme: dark)").matches);
     await this.page.emulateMedia({ colorScheme: dark ? "light" : "dark" });
+    await this.page.evaluate(async () => {
+      const transitions = document.getAnimations().filter((one) => one instanceof CSSTransition);
+      await Promise.all(transitions.map((one) => one.finished));
+    });
     // Nothing else differs.
     await this.passesAxe(`${name} in the other colours`, { runOnly: ["color-contrast", "link-in-text-block"] });
     await this.page.emulateMedia({ colorScheme: dark ? "dark" : "light" });

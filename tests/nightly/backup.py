@@ -2,7 +2,6 @@
 """Does a backup bring back what was acknowledged, and nothing that was deleted?
 
     tests/nightly/backup.py [PROGRAM]        three minutes; PROGRAM is a local runner that is built already, `webruntime` beside it
-    tests/nightly/backup.py --build          only builds `webruntime`
 
 A local stack on a Postgres that archives its log with pgBackRest, a ClickHouse that writes backups, and a Redis. Clients and visitors
 add, change and delete pages, submissions with files, events, a site and an account; a ledger has what they were told. In between:
@@ -264,17 +263,14 @@ MB are what a step added to the folder of backups, with the log of Postgres.
 def main():
     if "--help" in sys.argv or "-h" in sys.argv:
         sys.exit(__doc__)
-    build = ["cargo", "build", "--release", "--locked", "--package", "operator"]
-    if "--build" in sys.argv:
-        subprocess.run(build, cwd=fixture.ROOT, check=True)
-        return 0
     program = sys.argv[1] if len(sys.argv) > 1 else None
     if program is None:
-        subprocess.run([*build, "--package", "local"], cwd=fixture.ROOT, check=True)
+        build = ["cargo", "build", "--release", "--locked", "--package", "local", "--package", "operator"]
+        subprocess.run(build, cwd=fixture.ROOT, check=True)
         program = fixture.ROOT / os.environ.get("CARGO_TARGET_DIR", "target") / "release/local"
     program, report = pathlib.Path(program).resolve(), Report()
     if not program.with_name("webruntime").exists():
-        sys.exit(f"{program.with_name('webruntime')} is missing: run with --build")
+        sys.exit(f"{program.with_name('webruntime')} is missing: cargo build --release --package local --package operator")
     with tempfile.TemporaryDirectory(prefix="web-runtime-backup-") as folder:
         folder = pathlib.Path(folder)
         folder.chmod(0o755)

@@ -2,7 +2,6 @@
 """Stores that fail, disks that are full and clocks that are wrong, under load: is anything lost that was accepted?
 
     tests/nightly/failover.py [PROGRAM] [--only postgres,redis,disk,clocks]       ten minutes; PROGRAM is a local runner that is built already
-    tests/nightly/failover.py --build                                             only builds `webruntime`
 
 - postgres: Patroni, etcd and HAProxy with the settings of deploy/docs/failover.md. Postgres alone is killed; then the machine.
 - redis: three Sentinels; the primary is killed.
@@ -280,7 +279,7 @@ def checked(stack, library, offset):
     """What `webruntime check` says of the clock if it differs from Postgres'."""
     program = pathlib.Path(stack["program"]).with_name("webruntime")
     if not program.exists():
-        return f"{program} is missing: run with --build"
+        return f"{program} is missing: cargo build --release --package local --package operator"
     environment = os.environ | {"LD_PRELOAD": str(library), "FAKETIME": offset}
     done = subprocess.run([program, "check", "--set", f"store.url={stack['postgres_url']}"], env=environment, capture_output=True, text=True)
     found = "\n".join(line for line in done.stdout.splitlines() if "clock" in line.lower())
@@ -307,12 +306,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("program", nargs="?", help="a local runner that is built already; without it, cargo builds one")
     parser.add_argument("--only", default="postgres,redis,disk,clocks")
-    parser.add_argument("--build", action="store_true")
     parser.add_argument("--keep", metavar="DIR", help="keeps logs in this folder, which must not exist")
     arguments = parser.parse_args()
-    if arguments.build:
-        subprocess.run(["cargo", "build", "--release", "--locked", "--package", "operator"], cwd=fixture.ROOT, check=True)
-        return 0
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))  # ends what was started
     parts, report = arguments.only.split(","), Report()
     program = arguments.program or built()
