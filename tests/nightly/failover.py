@@ -342,7 +342,15 @@ def folder_for(keep, name):
         folder = pathlib.Path(keep) / name
         folder.mkdir(parents=True)
         return contextlib.nullcontext(folder)
-    return tempfile.TemporaryDirectory(prefix="web-runtime-failover-")
+    return readable_folder()
+
+
+@contextlib.contextmanager
+def readable_folder():
+    """A temporary folder that the account of Postgres can enter."""
+    with tempfile.TemporaryDirectory(prefix="web-runtime-failover-") as folder:
+        os.chmod(folder, 0o755)
+        yield folder
 
 
 if __name__ == "__main__":

@@ -74,7 +74,7 @@ class Postgres:
 
     def __enter__(self):
         if self.run(self.bin / "initdb", "--pgdata", self.data, "--auth=trust", "--username=postgres", "--wal-segsize=4", "--locale=C.UTF-8", "--encoding=UTF8").wait():
-            raise packages.Missing("initdb failed")
+            raise RuntimeError(f"initdb failed: see {self.log.name}")
         with open(self.data / "postgresql.conf", "a") as settings:
             settings.write("max_wal_size = 32MB\nmin_wal_size = 16MB\nunix_socket_directories = ''\nmax_connections = 200\n")
         self.start()
