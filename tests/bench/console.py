@@ -62,8 +62,13 @@ class Person:
             headers["accept-encoding"] = accept_encoding
         if body is not None:
             body, headers["content-type"] = json.dumps(body), "application/json"
-        connection.request(method, path, body, headers)
-        answer = connection.getresponse()
+        try:
+            connection.request(method, path, body, headers)
+            answer = connection.getresponse()
+        except http.client.RemoteDisconnected:  # The service ended the connection, which was idle.
+            connection.close()
+            connection.request(method, path, body, headers)
+            answer = connection.getresponse()
         read = answer.read()
         if answer.status >= 300:
             sys.exit(f"{method} {path} answered {answer.status}: {read[:500]!r}")
