@@ -52,32 +52,31 @@ impl Blobs {
 }
 
 async fn remove_folder(folder: &FilePath) -> Result<(), Error> {
-    match tokio::fs::remove_dir_all(folder).await {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(error.into()),
-        _ => Ok(()),
-    }
+    if_found(tokio::fs::remove_dir_all(folder).await)?;
+    Ok(())
 }
 
-/// Deletes the files below a folder that were last written before that time. Returns their number.
+/// Deletes the files below a folder that were last written before that time. Returns their number. Files and folders that
+/// are stored or deleted by others meanwhile are skipped.
 fn delete_older(folder: &FilePath, before: SystemTime) -> Result<u64, Error> {
     let mut deleted = 0;
-    let entries = match std::fs::read_dir(folder) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(0),
-        entries => entries?,
-    };
+    let Some(entries) = if_found(std::fs::read_dir(folder))? else { return Ok(0) };
     for entry in entries {
         let entry = entry?;
-        let metadata = match entry.metadata() {
-            // Stored or deleted meanwhile.
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
-            metadata => metadata?,
-        };
+        let Some(metadata) = if_found(entry.metadata())? else { continue };
         if metadata.is_dir() {
             deleted += delete_older(&entry.path(), before)?;
-        } else if metadata.modified()? < before {
-            std::fs::remove_file(entry.path())?;
+        } else if metadata.modified()? < before && if_found(std::fs::remove_file(entry.path()))?.is_some() {
             deleted += 1;
         }
     }
     Ok(deleted)
+}
+
+/// Returns `None` if there is no such file or folder.
+fn if_found<T>(result: std::io::Result<T>) -> std::io::Result<Option<T>> {
+    match result {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        result => result.map(Some),
+    }
 }

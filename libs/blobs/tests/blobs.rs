@@ -114,6 +114,22 @@ async fn suite(blobs: &Blobs) {
     assert_eq!(blobs.delete_orphans(later).await.unwrap(), 1);
 }
 
+/// Two edges that share a folder scan it at the same time, so each finds files that the other has just deleted.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_scans_for_orphans_delete_each_once() {
+    let folder = folder();
+    let blobs = Blobs::connect(&config(folder.path().to_str().unwrap())).unwrap();
+    for id in 0..1_000 {
+        let mut orphan = blobs.receive(ACCOUNT, Uuid::from_u128(id));
+        orphan.write(Bytes::from_static(b"orphan")).await.unwrap();
+        std::mem::forget(orphan.finish().await.unwrap());
+    }
+    let later = SystemTime::from(service::Clock::system().now()) + Duration::from_secs(60);
+    let (first, second) = futures::join!(blobs.delete_orphans(later), blobs.delete_orphans(later));
+    assert_eq!(first.unwrap() + second.unwrap(), 1_000);
+    assert_eq!(folder.files(), Vec::<String>::new());
+}
+
 #[tokio::test]
 async fn a_folder_stores_blobs() {
     let folder = folder();
