@@ -25,7 +25,7 @@ const ALLOWED_USERS: [(&str, &[&str]); 23] = [
     ("reqwest", &["outbound", "blobs"]),
     ("object_store", &["blobs"]),
     ("zip", &["console", "control-plane", "sandbox"]),
-    ("moka", &["cache"]),
+    ("moka", &["cache", "warehouse"]),
     ("redis", &["redis-connection", "cache", "queue"]),
     ("libloading", &["sandbox"]),
     ("lettre", &["job-runner"]),

@@ -4,15 +4,15 @@
 //! SQL text is never made of callers' values: ClickHouse binds them all. Each statement runs under limits of time,
 //! memory and rows, so that a query that is too large fails with a clear error.
 
-pub(crate) mod breakdown;
+mod aggregate;
 mod columns;
 mod funnel;
 mod join;
+pub(crate) mod report;
 mod retention;
-mod series;
 pub(crate) mod site_analytics;
 mod source;
 mod statement;
-mod total;
-pub(crate) mod totals;
+pub(crate) mod sums;
+mod top_values;
 pub(crate) mod visits;

@@ -7,6 +7,7 @@ use clickhouse::Client;
 use clickhouse::query::Query;
 use instruments::MeasuredStore;
 
+use crate::analytics::sums::cache::SumsCache;
 use crate::config::Config;
 use crate::error::Error;
 use crate::servers::Servers;
@@ -36,6 +37,7 @@ pub struct Warehouse {
     pub(crate) database: String,
     /// Empty for a single server.
     pub(crate) cluster: String,
+    pub(crate) sums: SumsCache,
 }
 
 /// Creates a warehouse that connects on first use, so that a service can start while ClickHouse is unavailable. Fails only if
@@ -57,7 +59,12 @@ pub fn connect(config: &Config) -> Result<Warehouse, Error> {
             .with_setting("optimize_skip_unused_shards_limit", MAX_SITES_PER_STATEMENT.to_string())
             .with_setting("distributed_foreground_insert", "1"),
     };
-    Ok(Warehouse { client, database: config.database.clone(), cluster: config.cluster.clone() })
+    Ok(Warehouse {
+        client,
+        database: config.database.clone(),
+        cluster: config.cluster.clone(),
+        sums: SumsCache::new(),
+    })
 }
 
 /// Refuses what would read from servers that don't share their rows, and names that can't stand in a statement.
@@ -97,11 +104,9 @@ impl Warehouse {
                 )),
             };
         }
-        let client = self
-            .client
-            .with_setting("load_balancing", "in_order")
-            .with_setting("prefer_localhost_replica", "0")
-            .with_setting("max_replica_delay_for_distributed_queries", "0");
+        let client = ONE_REPLICA
+            .into_iter()
+            .fold(self.client, |client, (name, value)| client.with_setting(name, value));
         let client = match quorum {
             "" => client,
             _ if quorum == "auto" || quorum.parse::<u8>().is_ok_and(|replicas| replicas > 1) => client
@@ -112,7 +117,7 @@ impl Warehouse {
                 return Err(Error::Setting(format!("an insert quorum {reason}, not {quorum:?}")));
             }
         };
-        Ok(Self { client, ..self })
+        Ok(Self { client, database: self.database, cluster: self.cluster, sums: self.sums })
     }
 
     /// Checks that ClickHouse is available.
@@ -161,6 +166,13 @@ impl Warehouse {
         if self.cluster.is_empty() { table.to_owned() } else { format!("{table}_local") }
     }
 }
+
+/// Settings with which all statements about a shard go to the first of its replicas that answers, however late it is.
+pub(crate) const ONE_REPLICA: [(&str, &str); 3] = [
+    ("load_balancing", "in_order"),
+    ("prefer_localhost_replica", "0"),
+    ("max_replica_delay_for_distributed_queries", "0"),
+];
 
 /// Makes a query read-only. The server cancels it after `timeout` and when its client disconnects; the latter requires
 /// `readonly`, which is 2 because 1 permits no further settings.

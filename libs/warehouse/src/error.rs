@@ -29,6 +29,9 @@ const PERMANENT_CODES: &[u32] =
 /// The code of a statement to which the user lacks a right. An operator may grant it, so it is not among the permanent ones.
 const ACCESS_DENIED: u32 = 497;
 
+/// The code of a result with too many rows.
+const TOO_LARGE_RESULT: u32 = 396;
+
 /// The limit that a statement exceeded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ExceededLimit {
@@ -55,6 +58,11 @@ impl Error {
     /// Whether the server reported the exceeded limit, so that a smaller statement may succeed.
     pub(crate) fn is_server_limit(&self) -> bool {
         matches!(self, Self::Statement(ClientError::BadResponse(_))) && self.exceeded_limit().is_some()
+    }
+
+    /// Whether the result would have had more rows than the statement may return.
+    pub(crate) fn is_too_large_result(&self) -> bool {
+        matches!(self.source(), Some(ClientError::BadResponse(text)) if code_of(text) == Some(TOO_LARGE_RESULT))
     }
 
     fn source(&self) -> Option<&ClientError> {

@@ -17,9 +17,8 @@ mod sessions;
 mod shards;
 mod tls;
 
-pub use analytics::breakdown::BreakdownSums;
+pub use analytics::report::{BreakdownSums, ComparedSums, Report, ReportQuery};
 pub use analytics::site_analytics::{QueryLimits, SiteAnalytics};
-pub use analytics::totals::ComparedSums;
 pub use analytics::visits::{ViewedPage, VisitList, VisitSummary};
 pub use backups::{BackupPlace, BackupState, StoredSite};
 pub use client::{Warehouse, connect};

@@ -162,6 +162,13 @@ class Shard:
                 connection.shutdown(socket.SHUT_RDWR)
         self.process = None
 
+    def last_errors(self):
+        """Whether the server still runs, and the last errors in its log."""
+        state = "runs" if self.process.poll() is None else f"ended with {self.process.returncode}"
+        log = self.folder.with_suffix(".log").read_text(errors="replace").splitlines()
+        errors = [line for line in log if "<Fatal>" in line or "<Error>" in line]
+        return "\n".join([f"shard {self.number} {state}", *(errors or log)[-20:]])
+
     def query(self, sql, **settings):
         address = f"http://127.0.0.1:{self.http_port}/?{urllib.parse.urlencode(settings)}"
         return urllib.request.urlopen(urllib.request.Request(address, f"{sql} FORMAT TSV".encode()), timeout=60).read().decode().strip()
@@ -184,6 +191,8 @@ class Cluster:
             shard.start()
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, failed, *_):
         for shard in self.up():
+            if failed:
+                print(shard.last_errors(), flush=True)
             shard.kill()

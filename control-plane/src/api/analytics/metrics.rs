@@ -8,7 +8,7 @@ use domain::analytics::{
 };
 use schemars::JsonSchema;
 use serde::Serialize;
-use warehouse::{BreakdownSums, SiteAnalytics};
+use warehouse::{BreakdownSums, ReportQuery, SiteAnalytics};
 use web::{Problem, Query, Reply};
 
 use super::parameters::metric_parameters;
@@ -125,32 +125,32 @@ async fn run(
     timezone: String,
 ) -> Result<MetricResponse, warehouse::Error> {
     let metric = query.metric;
-    let total = metric.figure(site.total(query, query.counted).await?);
-    let mut response = MetricResponse {
+    let one = std::slice::from_ref(query);
+    let mut report = site
+        .report(ReportQuery {
+            totals: one,
+            series: (!query.buckets.is_empty()).then_some(query),
+            breakdowns: if query.breakdown.is_some() { one } else { &[] },
+        })
+        .await?;
+    let sums = report.totals.pop().unwrap_or_default();
+    let total = metric.figure(sums.sums);
+    let comparison = query.compared.zip(sums.compared).map(|(range, sums)| {
+        let before = metric.figure(sums);
+        let change_percent = change_percent(before, total);
+        PeriodComparison { total: before, change_percent, from: range.start, to: range.end }
+    });
+    let breakdown = report.breakdowns.pop();
+    Ok(MetricResponse {
         metric: metric.as_str().to_owned(),
         total,
         from: query.range.start,
         to: query.range.end,
         timezone,
-        series: None,
-        breakdown: None,
-        comparison: None,
-    };
-    if !query.buckets.is_empty() {
-        let (sums, _) = site.series(query).await?;
-        response.series = Some(series_points(metric, &query.buckets, sums));
-    }
-    if query.breakdown.is_some() {
-        let rows = site.breakdowns(std::slice::from_ref(query)).await?.pop().unwrap_or_default();
-        response.breakdown = Some(breakdown_rows(metric, rows));
-    }
-    if let Some(range) = query.compared {
-        let before = metric.figure(site.total(query, range).await?);
-        let change_percent = change_percent(before, total);
-        response.comparison =
-            Some(PeriodComparison { total: before, change_percent, from: range.start, to: range.end });
-    }
-    Ok(response)
+        series: (!query.buckets.is_empty()).then(|| series_points(metric, &query.buckets, report.series)),
+        breakdown: breakdown.map(|rows| breakdown_rows(metric, rows)),
+        comparison,
+    })
 }
 
 /// Returns the values of a series in order of time.

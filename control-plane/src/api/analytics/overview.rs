@@ -10,7 +10,7 @@ use domain::analytics::{
 };
 use schemars::JsonSchema;
 use serde::Serialize;
-use warehouse::{BreakdownSums, ComparedSums, SiteAnalytics};
+use warehouse::{BreakdownSums, ComparedSums, ReportQuery, SiteAnalytics};
 use web::{Problem, Query, Reply};
 
 use super::metrics::{BreakdownRow, SeriesPoint, breakdown_rows, meanings, series_points};
@@ -160,14 +160,18 @@ async fn run(
     timezone: String,
     dropped: BTreeMap<String, i64>,
 ) -> Result<AnalyticsOverviewResponse, warehouse::Error> {
-    let totals = site.totals(&query.figures).await?;
-    let (current, previous) = site.series(&query.series).await?;
-    let breakdowns = site.breakdowns(&query.panels).await?;
+    let report = site
+        .report(ReportQuery {
+            totals: &query.figures,
+            series: Some(&query.series),
+            breakdowns: &query.panels,
+        })
+        .await?;
     let panel = |(question, rows): (&analytics::MetricQuery, Vec<BreakdownSums>)| OverviewPanel {
         dimension: question.breakdown.map(Dimension::as_str).unwrap_or_default().to_owned(),
         rows: breakdown_rows(question.metric, rows),
     };
-    let panels: Vec<_> = query.panels.iter().zip(breakdowns).map(panel).collect();
+    let panels: Vec<_> = query.panels.iter().zip(report.breakdowns).map(panel).collect();
     let [sources, pages, places, devices] = <[OverviewPanel; 4]>::try_from(panels).unwrap_or_default();
     let series = &query.series;
     let period = |range: Range| ComparedPeriod { from: range.start, to: range.end };
@@ -179,16 +183,16 @@ async fn run(
         figures: query
             .figures
             .iter()
-            .zip(totals)
+            .zip(report.totals)
             .map(|(question, sums)| figure(question.metric, sums))
             .collect(),
         series: OverviewSeries {
             metric: series.metric.as_str().to_owned(),
             group_by: query.grouping.as_str().to_owned(),
-            current: series_points(series.metric, &series.buckets, current),
+            current: series_points(series.metric, &series.buckets, report.series),
             previous: series
                 .compared
-                .map(|_| series_points(series.metric, &series.compared_buckets, previous)),
+                .map(|_| series_points(series.metric, &series.compared_buckets, report.compared_series)),
         },
         panels: OverviewPanels { sources, pages, places, devices },
         dropped,

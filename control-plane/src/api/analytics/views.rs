@@ -124,7 +124,7 @@ where
     F: Future<Output = Result<T, warehouse::Error>>,
 {
     let _permit = app.query_admission.acquire(call.account_id).await?;
-    let questions = app.warehouse.analytics(site_id, app.query_admission.limits());
+    let questions = app.warehouse.analytics(site_id, app.query_admission.limits(), call.now);
     query(questions).await.map_err(query_problem)
 }
 

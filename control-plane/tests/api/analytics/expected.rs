@@ -50,14 +50,14 @@ impl Visit {
         self.pages.len() < 2 && self.customs == 0
     }
 
-    /// Whether the visit overlaps the range, in steps of a minute.
+    /// Whether the visit overlaps the range. No range is shorter than half an hour, so steps of a quarter meet each.
     fn is_in_progress(&self, includes: TimeRange<'_>) -> bool {
         let mut at = self.start();
         while at < self.ended {
             if includes(at) {
                 return true;
             }
-            at += TimeDelta::minutes(1);
+            at += TimeDelta::minutes(15);
         }
         includes(self.ended)
     }

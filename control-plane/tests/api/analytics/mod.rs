@@ -7,6 +7,7 @@ mod query_helpers;
 mod realtime;
 mod reference_counts;
 mod rejections;
+mod settled_days;
 mod site_lifecycle;
 mod statement_counter;
 mod traffic;

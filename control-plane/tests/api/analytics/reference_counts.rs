@@ -9,6 +9,7 @@ use chrono_tz::Tz;
 use domain::analytics::{Range, VisitsQuery};
 use futures::future::join_all;
 use serde_json::{Value, json};
+use service::Clock;
 use uuid::Uuid;
 use warehouse::QueryLimits;
 
@@ -152,7 +153,7 @@ async fn every_metric_agrees_with_the_reference_count() {
 async fn check_stored(fixture: &Fixture, site: &Site) {
     let limits =
         QueryLimits { timeout: Duration::from_secs(60), max_memory_bytes: 1 << 30, max_rows: 10_000_000 };
-    let analytics = fixture.warehouse.analytics(site.id, limits);
+    let analytics = fixture.warehouse.analytics(site.id, limits, Clock::system().now());
     for first in site.firsts {
         let start = first.and_time(chrono::NaiveTime::MIN).and_utc() - TimeDelta::days(1);
         let range = Range { start, end: start + TimeDelta::days(14) };

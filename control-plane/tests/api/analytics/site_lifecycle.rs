@@ -123,7 +123,7 @@ async fn a_deleted_site_disappears_and_its_rows_are_queued_for_purging() {
 async fn rows(fixture: &Fixture, site: Uuid) -> [u64; 3] {
     let limits =
         QueryLimits { timeout: Duration::from_secs(10), max_memory_bytes: 1 << 30, max_rows: 1_000_000 };
-    let analytics = fixture.warehouse.analytics(site, limits);
+    let analytics = fixture.warehouse.analytics(site, limits, Clock::system().now());
     let now = Clock::system().now();
     let events = fixture.warehouse.count_events_by_site(&[site]).await.unwrap();
     let visits = RawVisitsQuery { min_pages: Some(0), ..RawVisitsQuery::default() };

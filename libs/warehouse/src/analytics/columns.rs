@@ -4,25 +4,35 @@ use domain::analytics::{Dimension, Filter, Subject};
 
 use super::statement::Statement;
 
-/// Condition of `events`: those of the site in the range.
-pub(super) const EVENTS: &str = "site_id = {site:UUID} AND received_at >= fromUnixTimestamp64Milli({from:Int64}) \
-                                 AND received_at < fromUnixTimestamp64Milli({to:Int64})";
+/// Condition of `events`: those of the site in the range. ClickHouse skips days only by the expression of the table's key,
+/// because `received_at` is in the key, too, behind the visitor.
+pub(super) const EVENTS: &str = "site_id = {site:UUID} AND toDate(received_at) >= {first_day:Date} \
+                                 AND toDate(received_at) <= {last_day:Date} \
+                                 AND received_at >= {from:DateTime64(3, 'UTC')} \
+                                 AND received_at < {to:DateTime64(3, 'UTC')}";
 
 /// Condition of `sessions`: the site's visits that overlap the range. None lasts longer than a day, so that older ones
 /// need not be read.
-pub(super) const VISITS: &str = "site_id = {site:UUID} \
-                                 AND start >= fromUnixTimestamp64Milli({from:Int64} - 90000000) \
-                                 AND start < fromUnixTimestamp64Milli({to:Int64}) \
-                                 AND ended >= fromUnixTimestamp64Milli({from:Int64})";
+pub(super) const VISITS: &str = "site_id = {site:UUID} AND toDate(start) >= {began_first_day:Date} \
+                                 AND toDate(start) <= {began_last_day:Date} \
+                                 AND start >= {began_from:DateTime64(3, 'UTC')} \
+                                 AND start < {began_to:DateTime64(3, 'UTC')} \
+                                 AND ended >= {from:DateTime64(3, 'UTC')}";
 
 /// Condition of `sessions`: visits that continue under the visitor's id of the next day.
 pub(super) const OVER_MIDNIGHT: &str = "toDate(start) < toDate(ended)";
 
-/// Selects the pairs of ids that belong to one visitor around midnight (UTC): events of the first half hour contain the
-/// id of the day before.
+/// Condition of `sessions`: the site's visits that may continue in the range over midnight. Those of the last day need not be read.
+pub(super) const VISITS_BEFORE_LAST_DAY: &str = "site_id = {site:UUID} AND toDate(start) >= {earliest_day:Date} \
+                                                 AND toDate(start) < {last_day:Date} \
+                                                 AND ended >= {from:DateTime64(3, 'UTC')}";
+
+/// Selects the pairs of ids that belong to one visitor around midnight (UTC), for the ids of events in the range: events of the
+/// first half hour of a day contain the id of the day before.
 pub(super) const LINKS: &str = "SELECT DISTINCT visitor, previous FROM events WHERE site_id = {site:UUID} \
-                                AND received_at >= fromUnixTimestamp64Milli({from:Int64} - 90000000) \
-                                AND received_at < fromUnixTimestamp64Milli({to:Int64} + 90000000) AND previous != 0";
+                                AND toDate(received_at) >= {first_day:Date} \
+                                AND toDate(received_at) <= {last_day:Date} \
+                                AND previous != 0";
 
 /// Condition of `events`: page views.
 pub(super) const PAGE_VIEWS: &str = "name = 'page_view'";

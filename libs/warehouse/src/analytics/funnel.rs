@@ -8,7 +8,7 @@ use serde::Deserialize;
 use super::columns::{self, EVENTS, OVER_MIDNIGHT, VISITS};
 use super::join::Join;
 use super::site_analytics::SiteAnalytics;
-use super::statement::Statement;
+use super::statement::{Statement, VISIT_MAX};
 use crate::error::Error;
 
 #[derive(Row, Deserialize)]
@@ -44,9 +44,11 @@ impl SiteAnalytics<'_> {
             visit_columns: of_visit.iter().map(String::as_str).collect(),
             visits,
         };
-        // `windowFunnel` takes milliseconds, not DateTime64. The window exceeds the duration of any visit. With
-        // `strict_once` an event that matches two steps counts for one.
-        statement.push("SELECT level, count() AS visits FROM (SELECT windowFunnel(90000000, 'strict_once')(");
+        // `windowFunnel` takes milliseconds, not DateTime64. With `strict_once` an event that matches two steps counts for one.
+        let window = VISIT_MAX.num_milliseconds();
+        statement.push(&format!(
+            "SELECT level, count() AS visits FROM (SELECT windowFunnel({window}, 'strict_once')("
+        ));
         statement
             .push("toUInt64(toUnixTimestamp64Milli(received_at)), ")
             .push(&steps.join(", "))

@@ -1,6 +1,6 @@
 //! Joins events with the visits they belong to.
 
-use super::columns::{LINKS, OVER_MIDNIGHT, VISITS};
+use super::columns::{LINKS, OVER_MIDNIGHT, VISITS_BEFORE_LAST_DAY};
 
 /// A join of events with the visit of the same visitor that had begun and not ended.
 pub(super) struct Join<'a> {
@@ -42,7 +42,7 @@ pub(super) fn with_first_ids(columns: &[&str], events: &str) -> String {
         "SELECT if(received_at <= until, earlier, visitor) AS first_id, received_at{names} \
          FROM (SELECT visitor, received_at{expressions} FROM events WHERE {events}) AS e LEFT ANY JOIN \
          (SELECT links.visitor AS visitor, nightly.visitor AS earlier, until FROM ({LINKS}) AS links INNER JOIN \
-         (SELECT visitor, ended AS until FROM sessions FINAL WHERE {VISITS} AND {OVER_MIDNIGHT}) AS nightly \
+         (SELECT visitor, ended AS until FROM sessions FINAL WHERE {VISITS_BEFORE_LAST_DAY} AND {OVER_MIDNIGHT}) AS nightly \
          ON links.previous = nightly.visitor) AS n USING (visitor)"
     )
 }

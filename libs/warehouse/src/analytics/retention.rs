@@ -68,13 +68,10 @@ impl SiteAnalytics<'_> {
     }
 
     fn bind_days(&self, statement: &mut Statement, query: &RetentionQuery) {
-        // ClickHouse's dates range from 1970 to 2149 and wrap around beyond.
-        let day_of = |number| NaiveDate::from_epoch_days(number).unwrap_or_default();
-        let text = |day: NaiveDate| Bound::Text(day.clamp(day_of(0), day_of(65_000)).to_string());
-        statement.bind("earliest", text(query.days.first - TimeDelta::days(MAX_LIFETIME_DAYS)));
-        statement.bind("latest", text(query.last_day()));
-        statement.bind("first", text(query.days.first));
-        statement.bind("last", text(query.days.last));
+        statement.bind("earliest", Bound::Day(query.days.first - TimeDelta::days(MAX_LIFETIME_DAYS)));
+        statement.bind("latest", Bound::Day(query.last_day()));
+        statement.bind("first", Bound::Day(query.days.first));
+        statement.bind("last", Bound::Day(query.days.last));
     }
 }
 

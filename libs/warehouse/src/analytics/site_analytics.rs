@@ -2,13 +2,11 @@
 
 use std::time::{Duration, Instant};
 
-use clickhouse::Row;
+use chrono::{DateTime, Utc};
 use clickhouse::query::Query;
-use domain::analytics::Sums;
-use serde::Deserialize;
 use uuid::Uuid;
 
-use super::statement::{Bound, Statement};
+use super::statement::{Bound, Statement, day_literal, time_literal};
 use crate::client::{Warehouse, read_only, with_timeout};
 use crate::error::Error;
 
@@ -31,29 +29,18 @@ pub struct QueryLimits {
 /// One query about one site.
 #[derive(Clone)]
 pub struct SiteAnalytics<'a> {
-    warehouse: &'a Warehouse,
+    pub(super) warehouse: &'a Warehouse,
     limits: QueryLimits,
     deadline: Instant,
     site: Uuid,
+    /// When the query is asked. It decides which days are settled.
+    pub(super) now: DateTime<Utc>,
 }
 
 impl Warehouse {
     /// Starts a query about a site. Its timeout begins now and covers all calls on the returned value.
-    pub fn analytics(&self, site: Uuid, limits: QueryLimits) -> SiteAnalytics<'_> {
-        SiteAnalytics { warehouse: self, limits, deadline: Instant::now() + limits.timeout, site }
-    }
-}
-
-/// A row of the two sums of a metric.
-#[derive(Row, Deserialize)]
-pub(super) struct SumsRow {
-    amount: u64,
-    over: u64,
-}
-
-impl From<SumsRow> for Sums {
-    fn from(row: SumsRow) -> Self {
-        Self { amount: row.amount, over: row.over }
+    pub fn analytics(&self, site: Uuid, limits: QueryLimits, now: DateTime<Utc>) -> SiteAnalytics<'_> {
+        SiteAnalytics { warehouse: self, limits, deadline: Instant::now() + limits.timeout, site, now }
     }
 }
 
@@ -73,9 +60,12 @@ impl SiteAnalytics<'_> {
             .with_setting("do_not_merge_across_partitions_select_final", "1");
         statement.into_values().fold(query, |query, (name, value)| match value {
             Bound::Text(text) => query.param(&name, text),
+            Bound::Texts(texts) => query.param(&name, texts),
             Bound::Number(number) => query.param(&name, number),
             Bound::Numbers(numbers) => query.param(&name, numbers),
             Bound::Ids(ids) => query.param(&name, ids),
+            Bound::Time(time) => query.param(&name, time_literal(time)),
+            Bound::Day(day) => query.param(&name, day_literal(day)),
         })
     }
 
@@ -84,8 +74,22 @@ impl SiteAnalytics<'_> {
     where
         R: clickhouse::RowOwned + clickhouse::RowRead,
     {
+        self.rows_with(statement, &[]).await
+    }
+
+    /// As `rows`, with further settings of ClickHouse.
+    pub(super) async fn rows_with<R>(
+        &self,
+        statement: Statement,
+        settings: &[(&str, &str)],
+    ) -> Result<Vec<R>, Error>
+    where
+        R: clickhouse::RowOwned + clickhouse::RowRead,
+    {
         let timeout = remaining(self.deadline, Instant::now())?;
-        with_timeout(timeout + GRACE, self.query(statement, timeout).fetch_all::<R>()).await
+        let query = self.query(statement, timeout);
+        let query = settings.iter().fold(query, |query, (name, value)| query.with_setting(*name, *value));
+        with_timeout(timeout + GRACE, query.fetch_all::<R>()).await
     }
 }
 

@@ -5,9 +5,11 @@
 
 use domain::analytics::{Dimension, Filter, Metric, MetricQuery, Subject};
 
+use super::aggregate::Aggregate;
 use super::columns::{self, DONE, ENGAGEMENT, EVENTS, PAGE_VIEWS, VISITS, and_filters};
 use super::join::{Join, with_first_ids};
-use super::statement::Statement;
+use super::statement::{Statement, VISIT_MAX};
+use super::sums::sections::Section;
 
 /// The rows that a query reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,6 +31,10 @@ pub(super) struct Shape<'a> {
 }
 
 impl<'a> Shape<'a> {
+    /// The visitors with any event in the range.
+    pub(super) const ACTIVE_VISITORS: Shape<'static> =
+        Shape { metric: Metric::ActiveVisitors, breakdown: None, filters: &[] };
+
     /// The shape of a total or series.
     pub(super) fn whole(question: &'a MetricQuery) -> Self {
         Self { metric: question.metric, breakdown: None, filters: &question.filters }
@@ -62,36 +68,31 @@ impl<'a> Shape<'a> {
         self.metric == Metric::PageViews && self.source() == Source::Joined && !self.involves(Subject::Page)
     }
 
-    /// Returns SQL of the two sums, as columns `amount` and `over`.
-    pub(super) fn sums(self, source: Source) -> String {
-        let (amount, over) = self.amount_and_over(source);
-        format!("{amount} AS amount, {over} AS over")
-    }
-
-    /// Returns SQL of the two sums.
-    pub(super) fn amount_and_over(self, source: Source) -> (String, String) {
-        let (amount, over) = match (source, self.metric) {
-            (Source::Visits, Metric::PageViews) => ("sum(page_views)", "0"),
-            (Source::Visits, Metric::BounceRate) => ("sum(bounce)", "count()"),
-            (Source::Visits, Metric::ViewsPerVisit) => ("sum(page_views)", "count()"),
+    /// Returns the sum and, for a mean, what it is divided by.
+    pub(super) fn sums(self, source: Source) -> (Aggregate, Option<Aggregate>) {
+        match (source, self.metric) {
+            (Source::Visits, Metric::PageViews) => (Aggregate::sum("page_views"), None),
+            (Source::Visits, Metric::BounceRate) => (Aggregate::sum("bounce"), Some(Aggregate::COUNT)),
+            (Source::Visits, Metric::ViewsPerVisit) => (Aggregate::sum("page_views"), Some(Aggregate::COUNT)),
             (Source::Visits, Metric::AvgSessionDuration) => {
-                ("sum(toUnixTimestamp64Milli(ended) - toUnixTimestamp64Milli(start))", "count()")
+                let duration = "toUInt64(toUnixTimestamp64Milli(ended) - toUnixTimestamp64Milli(start))";
+                (Aggregate::sum(duration), Some(Aggregate::COUNT))
             }
             // 64 bits of a hash: among 10 million visits a collision has a probability of 1 in 400,000.
-            (Source::Joined, Metric::Visits) => ("uniqExact(cityHash64(first_id, start))", "0"),
+            (Source::Joined, Metric::Visits) => (Aggregate::distinct("cityHash64(first_id, start)"), None),
             (_, Metric::AvgTimeOnPage) => {
-                ("sum(engagement_ms)", "uniqExact(cityHash64(first_id, start, path))")
+                let views = Aggregate::distinct("cityHash64(first_id, start, path)");
+                (Aggregate::sum("engagement_ms"), Some(views))
             }
-            (Source::Visits, Metric::UniqueVisitors) => ("uniqExact(visitor)", "0"),
-            (Source::Events, Metric::ActiveVisitors) => (ACTIVE, "0"),
-            (_, Metric::UniqueVisitors | Metric::ActiveVisitors) => ("uniqExact(first_id)", "0"),
-            (_, _) => ("count()", "0"),
-        };
-        (format!("toUInt64({amount})"), format!("toUInt64({over})"))
+            (Source::Visits, Metric::UniqueVisitors) => (Aggregate::distinct("visitor"), None),
+            (Source::Events, Metric::ActiveVisitors) => (Aggregate::distinct(ACTIVE), None),
+            (_, Metric::UniqueVisitors | Metric::ActiveVisitors) => (Aggregate::distinct("first_id"), None),
+            (_, _) => (Aggregate::COUNT, None),
+        }
     }
 
     /// The column of the breakdown.
-    pub(super) fn key(self, source: Source) -> Option<&'static str> {
+    pub(super) fn column(self, source: Source) -> Option<&'static str> {
         let column = match source {
             Source::Visits => columns::session_column,
             Source::Events | Source::Joined => columns::event_column,
@@ -99,24 +100,34 @@ impl<'a> Shape<'a> {
         self.breakdown.map(column)
     }
 
-    /// Returns SQL of the rows, from `FROM` on.
-    pub(super) fn rows(self, source: Source, part: RangePart, statement: &mut Statement) -> String {
+    /// Binds the section's range and returns SQL of the rows, from `FROM` on.
+    pub(super) fn rows(
+        self,
+        source: Source,
+        part: RangePart,
+        section: Section,
+        statement: &mut Statement,
+    ) -> String {
         let (events, visits) = (part.of_events(), part.of_visits());
         match source {
             Source::Events => {
                 let filters = and_filters(statement, self.filters, columns::event_column);
                 let events = format!("{EVENTS}{events} AND {}{filters}", self.kind());
                 if self.metric == Metric::UniqueVisitors {
-                    format!("FROM ({})", with_first_ids(self.key(source).as_slice(), &events))
+                    let events = with_first_ids(self.column(source).as_slice(), &events);
+                    format!("FROM ({events}{})", section.bind_first_ids(statement))
                 } else {
+                    section.bind_events(statement);
                     format!("FROM events WHERE {events}")
                 }
             }
             Source::Visits => {
+                section.bind_visits(statement);
                 let filters = and_filters(statement, self.filters, columns::session_column);
                 format!("FROM sessions FINAL WHERE {VISITS}{visits}{filters}")
             }
             Source::Joined => {
+                section.bind_visits(statement);
                 let (of_event, of_visit): (Vec<_>, Vec<_>) =
                     self.filters.iter().partition(|filter| columns::is_in_events(filter.dimension));
                 let (of_event, of_visit) = (
@@ -163,11 +174,9 @@ impl<'a> Shape<'a> {
     }
 }
 
-/// Distinct visitors of a few minutes. A visitor has another id after midnight (UTC), but events just after midnight
+/// The visitor of an event of a few minutes. A visitor has another id after midnight (UTC), but events just after midnight
 /// contain the id of the day before.
-const ACTIVE: &str = "uniqExact(if(previous != 0 \
-                      AND toDate(received_at) > toDate(fromUnixTimestamp64Milli({from:Int64}, 'UTC')), \
-                      previous, visitor))";
+const ACTIVE: &str = "if(previous != 0 AND toDate(received_at) > {first_day:Date}, previous, visitor)";
 
 /// The part of a range that a statement reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -180,29 +189,31 @@ pub(super) enum RangePart {
 }
 
 /// Condition of `sessions`: visits that neither began before the range nor continue after it.
-pub(super) const WITHIN: &str = "(start >= fromUnixTimestamp64Milli({from:Int64}) \
-                                 AND ended < fromUnixTimestamp64Milli({to:Int64}))";
+const WITHIN: &str = "(start >= {from:DateTime64(3, 'UTC')} \
+                                 AND ended < {to:DateTime64(3, 'UTC')})";
 
 impl RangePart {
     fn of_visits(self) -> String {
+        let hours = VISIT_MAX.num_hours();
         match self {
             Self::Whole => String::new(),
             Self::Within => format!(" AND {WITHIN} AND page_views > 0"),
             // The second condition on `start` is redundant, but lets ClickHouse skip all days between the edges.
-            Self::Across => " AND (start < fromUnixTimestamp64Milli({from:Int64}) \
-                             OR (ended >= fromUnixTimestamp64Milli({to:Int64}) \
-                             AND start >= fromUnixTimestamp64Milli({to:Int64} - 90000000)))"
-                .to_owned(),
+            Self::Across => format!(
+                " AND (start < {{from:DateTime64(3, 'UTC')}} OR (ended >= {{to:DateTime64(3, 'UTC')}} \
+                 AND start >= {{to:DateTime64(3, 'UTC')}} - toIntervalHour({hours})))"
+            ),
         }
     }
 
-    fn of_events(self) -> &'static str {
+    fn of_events(self) -> String {
+        let hours = VISIT_MAX.num_hours();
         match self {
-            Self::Whole | Self::Within => "",
-            Self::Across => {
-                " AND (received_at < fromUnixTimestamp64Milli({from:Int64} + 90000000) \
-                 OR received_at >= fromUnixTimestamp64Milli({to:Int64} - 90000000))"
-            }
+            Self::Whole | Self::Within => String::new(),
+            Self::Across => format!(
+                " AND (received_at < {{from:DateTime64(3, 'UTC')}} + toIntervalHour({hours}) \
+                 OR received_at >= {{to:DateTime64(3, 'UTC')}} - toIntervalHour({hours}))"
+            ),
         }
     }
 }

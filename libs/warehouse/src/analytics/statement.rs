@@ -3,19 +3,28 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use chrono::{DateTime, NaiveDate, TimeDelta, TimeZone as _, Utc};
 use domain::analytics::Range;
 
+/// Longer than any visit.
+pub(super) const VISIT_MAX: TimeDelta = TimeDelta::hours(25);
+
 /// A bound value.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) enum Bound {
     Text(String),
+    Texts(Vec<String>),
     Number(i64),
     Numbers(Vec<i64>),
     Ids(Vec<u64>),
+    /// A `DateTime64(3, 'UTC')`.
+    Time(DateTime<Utc>),
+    /// A `Date`.
+    Day(NaiveDate),
 }
 
 /// The text and the bound values.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub(super) struct Statement {
     sql: String,
     values: BTreeMap<String, Bound>,
@@ -32,10 +41,24 @@ impl Statement {
         self.values.insert(name.to_owned(), value);
     }
 
-    /// Binds the bounds of a range as `from` and `to`, in milliseconds.
+    /// Binds a range as `from` and `to`, its `first_day` and `last_day`, the `earliest_day` on which a visit that overlaps it may
+    /// have begun, and all values of [`Self::bind_began`].
     pub(super) fn bind_range(&mut self, range: Range) {
-        self.bind("from", Bound::Number(range.start.timestamp_millis()));
-        self.bind("to", Bound::Number(range.end.timestamp_millis()));
+        self.bind("from", Bound::Time(range.start));
+        self.bind("to", Bound::Time(range.end));
+        self.bind("first_day", Bound::Day(range.start.date_naive()));
+        self.bind("last_day", Bound::Day(last_day(range)));
+        let earliest = range.start - VISIT_MAX;
+        self.bind("earliest_day", Bound::Day(earliest.date_naive()));
+        self.bind_began(Range { start: earliest, end: range.end });
+    }
+
+    /// Binds when visits began: `began_from`, `began_to` and the first and last day.
+    pub(super) fn bind_began(&mut self, range: Range) {
+        self.bind("began_from", Bound::Time(range.start));
+        self.bind("began_to", Bound::Time(range.end));
+        self.bind("began_first_day", Bound::Day(range.start.date_naive()));
+        self.bind("began_last_day", Bound::Day(last_day(range)));
     }
 
     /// Binds a value and returns the condition that a column equals it.
@@ -68,12 +91,11 @@ impl Statement {
         self.sql.push_str(&rows.sql);
     }
 
-    /// Appends statements that return rows of the same columns, each row preceded by the number of its statement, as `part`.
+    /// Appends statements that return rows of the same columns.
     pub(super) fn push_union(&mut self, parts: impl IntoIterator<Item = Self>) {
         for (number, part) in parts.into_iter().enumerate() {
-            let union = if number > 0 { " UNION ALL " } else { "" };
-            self.push(&format!("{union}SELECT toUInt16({number}) AS part, * FROM ("));
-            self.push_part(part, &number.to_string()).push(")");
+            self.push(if number > 0 { " UNION ALL " } else { "" });
+            self.push_part(part, &number.to_string());
         }
     }
 
@@ -81,9 +103,41 @@ impl Statement {
         &self.sql
     }
 
+    /// Returns the bytes of text and values.
+    pub(super) fn size(&self) -> usize {
+        let value = |value: &Bound| match value {
+            Bound::Text(text) => text.len(),
+            Bound::Number(number) => size_of_val(number),
+            Bound::Time(time) => size_of_val(time),
+            Bound::Day(day) => size_of_val(day),
+            Bound::Numbers(numbers) => size_of_val(numbers.as_slice()),
+            Bound::Ids(ids) => size_of_val(ids.as_slice()),
+            Bound::Texts(texts) => texts.iter().map(|text| text.len() + size_of::<String>()).sum(),
+        };
+        let values = self.values.iter().map(|(name, bound)| name.len() + size_of::<Bound>() + value(bound));
+        self.sql.len() + values.sum::<usize>()
+    }
+
     pub(super) fn into_values(self) -> impl Iterator<Item = (String, Bound)> {
         self.values.into_iter()
     }
+}
+
+/// Returns a `DateTime64(3, 'UTC')` as text. Those of ClickHouse are of the years 1900 to 2299.
+pub(super) fn time_literal(time: DateTime<Utc>) -> String {
+    let of_year = |year| Utc.with_ymd_and_hms(year, 1, 1, 0, 0, 0).single().unwrap_or(time);
+    time.clamp(of_year(1900), of_year(2299)).format("%Y-%m-%d %H:%M:%S%.3f").to_string()
+}
+
+/// Returns a `Date` as text. Those of ClickHouse range from 1970 to 2149.
+pub(super) fn day_literal(day: NaiveDate) -> String {
+    let of_number = |number| NaiveDate::from_epoch_days(number).unwrap_or(day);
+    day.clamp(of_number(0), of_number(65_000)).to_string()
+}
+
+/// Returns the last day (UTC) of a range.
+fn last_day(range: Range) -> NaiveDate {
+    (range.end - TimeDelta::milliseconds(1)).date_naive()
 }
 
 #[cfg(test)]
@@ -104,10 +158,10 @@ mod tests {
         let mut whole = Statement::default();
         whole.bind("site", Bound::Text("s".to_owned()));
         whole.push_union([part(1, "DE"), part(2, "it's {from:Int64}")]);
-        let expected = "SELECT toUInt16(0) AS part, * FROM (SELECT count() FROM events WHERE site = {site:UUID} \
-                        AND at >= {from_0:Int64} AND country = {v2_0:String}) UNION ALL \
-                        SELECT toUInt16(1) AS part, * FROM (SELECT count() FROM events WHERE site = {site:UUID} \
-                        AND at >= {from_1:Int64} AND country = {v2_1:String})";
+        let expected = "SELECT count() FROM events WHERE site = {site:UUID} AND at >= {from_0:Int64} \
+                        AND country = {v2_0:String} UNION ALL \
+                        SELECT count() FROM events WHERE site = {site:UUID} AND at >= {from_1:Int64} \
+                        AND country = {v2_1:String}";
         assert_eq!(whole.sql(), expected);
         let values: Vec<_> = whole.into_values().map(|(name, _)| name).collect();
         assert_eq!(values, ["from_0", "from_1", "site", "v2_0", "v2_1"]);

@@ -123,8 +123,8 @@ impl SiteAnalytics<'_> {
         let mut statement = self.statement();
         let rows = list(&mut statement, query);
         statement.bind("limit", Bound::Number(query.limit.into()));
-        statement.bind("earliest", Bound::Text(days.earliest.to_string()));
-        statement.bind("latest", Bound::Text(days.latest.to_string()));
+        statement.bind("earliest", Bound::Day(days.earliest));
+        statement.bind("latest", Bound::Day(days.latest));
         statement.bind("offset", Bound::Number(days.offset));
         statement.push(
             "SELECT visitor, start, ended, page_views, entry_path, exit_path, toString(country) AS country, \
