@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """How fast and how heavy are the console's pages?
 
-    tests/bench/console.py --runner PATH   PATH is a release build of the local runner; about fifteen minutes
+    tests/bench/console.py --runner PATH   PATH is a release build of the local runner; about ten minutes
     tests/bench/console.py --small         to see that it runs: cargo's build, fewer rows and rounds, writes no table
 
-Four figures, each with its bar:
+Five figures, four with a bar:
 - what a page costs beside the API calls that its screen makes: both are requested from the control plane over 127.0.0.1, in
   alternation; the calls at the same time over one connection each, as the screen makes them. The difference of the medians.
 - the analytics overview of a site with half of 10 million events, compared with the period before (the events of analytics.py)
+- the same overview beside what the dashboards of liwan and Umami ask of their databases (liwan.py, umami.py), in alternation
 - the first page of the inbox of a form with a million submissions
 - bytes of a first visit with its files, and of each page after it, compressed as sent, without headers
 
@@ -16,6 +17,7 @@ Writes tests/bench/console.md.
 
 import argparse
 import concurrent.futures
+import contextlib
 import datetime
 import http.client
 import json
@@ -31,6 +33,8 @@ import urllib.parse
 import analytics
 import export
 import fixture
+import liwan
+import umami
 
 HERE = pathlib.Path(__file__).resolve().parent
 BARS = {"added": 3, "overview": 150, "inbox": 50, "first": 25 * 1024, "page": 12 * 1024}
@@ -142,7 +146,27 @@ def overviews(person, stack, site, millions, rounds):
         times = [took(ask) for _ in range(rounds)]
         rows.append((name, cold, statistics.median(times), max(times)))
         print("  {}: cold {:.0f}, warm {:.0f}, slowest {:.0f} ms".format(*rows[-1]), flush=True)
-    return events, own, rows
+    periods = [(first - datetime.timedelta(days=30), first), (first, first + datetime.timedelta(days=30))]
+    ask = lambda: person.request("GET", f"/api/analytics/overview?siteId={site}&compare=true&limit=8&period=30d")
+    beside = []
+    for name, load in (("liwan", lambda: liwan.Dashboard(clickhouse)), ("Umami", lambda: umami.Dashboard(clickhouse, stack))):
+        print(f"loading the page views into the tables of {name}", flush=True)
+        with contextlib.closing(load()) as dashboard:
+            beside += compare(clickhouse, name, ask, lambda: dashboard.ask(site, periods), min(rounds, 7))
+    return events, own, rows, beside
+
+
+def compare(clickhouse, name, ours, theirs, rounds):
+    """Medians of our overview and of another dashboard's, in alternation: of the first ones of a day, and of later ones."""
+    medians = []
+    for when, before in (("first of a day", clickhouse.drop_caches), ("later", lambda: None)):
+        turns = []
+        for _ in range(rounds):
+            before()
+            turns.append((took(ours), took(theirs)))
+        medians.append((name, when, *(statistics.median(turn[at] for turn in turns) for at in (0, 1))))
+        print("  {}, {}: ours {:.0f} ms, theirs {:.0f} ms".format(*medians[-1]), flush=True)
+    return medians
 
 
 def weights(person, pages):
@@ -172,15 +196,14 @@ def measure(stack, millions, submissions, rounds):
     print(f"storing {submissions:,} submissions", flush=True)
     fixture.query(stack, export.FILL.format(submissions=submissions, form=form))
     inbox = [took(lambda: person.request("GET", f"/console/forms/{form}")) for _ in range(rounds * 2)]
-    events, own, asked = overviews(person, stack, site, millions, rounds)
-    return cost, bytes_, (statistics.median(inbox), max(inbox)), (events, own, asked)
+    return cost, bytes_, (statistics.median(inbox), max(inbox)), overviews(person, stack, site, millions, rounds)
 
 
 def table(arguments, cost, bytes_, inbox, overview):
     commit = subprocess.run(["git", "rev-parse", "--short=10", "HEAD"], capture_output=True, text=True, cwd=fixture.ROOT).stdout.strip()
     short = lambda page: re.sub(r"[0-9a-f]{8}-[0-9a-f-]{27}", "…", page)
     command = "tests/bench/console.py --runner RUNNER" + (f" --events {arguments.events:g}" if arguments.events != 10 else "")
-    events, own, asked = overview
+    events, own, asked, beside = overview
     lines = [
         "# The console's pages",
         "",
@@ -196,6 +219,14 @@ def table(arguments, cost, bytes_, inbox, overview):
         "| query | cold, ms | warm, ms | slowest, ms |",
         "| --- | ---: | ---: | ---: |",
         *(f"| {name} | {cold:.0f} | {warm:.0f} | {slowest:.0f} |" for name, cold, warm, slowest in asked),
+        "",
+        "Cold: ClickHouse's caches are empty, and an event of the first day came late, so that settled days are computed again.",
+        "",
+        "Beside the statements of other dashboards (30 days, compared; their databases alone, without their servers), in alternation:",
+        "",
+        "| dashboard | overview | ours, ms | theirs, ms |",
+        "| --- | --- | ---: | ---: |",
+        *(f"| {name} | {when} | {ours:.0f} | {theirs:.0f} |" for name, when, ours, theirs in beside),
         "",
         f"Inbox of a form with {arguments.submissions:,} submissions: {inbox[0]:.1f} ms, slowest {inbox[1]:.1f} ms.",
         "",
