@@ -71,7 +71,6 @@ for (const theme of ["light", "dark"]) {
       });
       await ada.screenshot(`embed-popup-${theme}-page-${colorScheme}-system`);
       popup.stop();
-      await ada.context.close();
     });
   }
 }
@@ -93,7 +92,6 @@ test("a page without a background has that of the browser's canvas, and a transl
     assert.equal(await themeOf(frame), theme, style);
     page.stop();
   }
-  await ada.context.close();
 });
 
 test("a fixed theme has its own background on another page, unless that wants it transparent", async () => {
@@ -112,7 +110,6 @@ test("a fixed theme has its own background on another page, unless that wants it
     assert.equal(await themeOf(frame), attributes.includes("dark") ? "dark" : "light");
     page.stop();
   }
-  await ada.context.close();
 });
 
 test("an embedded form follows the page's theme switch", async () => {
@@ -126,7 +123,6 @@ test("an embedded form follows the page's theme switch", async () => {
   assert.equal(await frame.getByLabel("Full name").inputValue(), "Ada", "without a reload");
   assert.match(await frame.locator("[name='form.look']").inputValue(), /form\.theme=dark/);
   page.stop();
-  await ada.context.close();
 });
 
 test("the embed line sets accent and corners, and CSS injection through it has no effect", async () => {
@@ -162,11 +158,10 @@ test("the embed line sets accent and corners, and CSS injection through it has n
     if (given.includes("99")) assert.equal((await send.evaluate(shown))[1], radius);
     other.stop();
   }
-  await ada.context.close();
 });
 
 test("radios, a scale and pattern hints work by keyboard and are accessible", async () => {
-  const ada = await BrowserUser.start(system, { bypassCSP: true });
+  const ada = await BrowserUser.start(system);
   await ada.open(`/f/${form}`);
   await ada.page.getByLabel("Full name").fill("Ada");
   await ada.page.getByLabel("Yearly").check();
@@ -187,5 +182,4 @@ test("radios, a scale and pattern hints work by keyboard and are accessible", as
   await ada.seesHeading("Thank you");
   const { body } = await call(system.base, "GET", `/api/forms/${form}/submissions`, { key });
   assert.deepEqual(body.submissions[0].payload, { name: "Ada", plan: "Yearly", nps: 8, zip: "10115" });
-  await ada.context.close();
 });

@@ -76,7 +76,6 @@ for (const asJson of [false, true]) {
     assert.deepEqual([one.id, one.status, more], [sent.body.submissionId, "received", []]);
     const payload = { name: "Ada", mail: "ada@example.com", guests: 7, terms: true, topics: ["x"] };
     assert.deepEqual(one.payload, payload);
-    await ada.context.close();
   });
 }
 
@@ -87,7 +86,6 @@ test("a page of another origin without a script is redirected, and its unknown f
   await ada.page.waitForURL(`${system.base}/login`);
   const [one] = await stored(form);
   assert.deepEqual([one.payload.name, one.extra], ["Ada", { campaign: "spring" }]);
-  await ada.context.close();
 });
 
 test("a form that refuses unknown fields tells the script their names", async () => {
@@ -97,5 +95,4 @@ test("a form that refuses unknown fields tells the script their names", async ()
   assert.equal(refused.status, 400);
   assert.deepEqual(refused.body.fieldErrors.map((error) => [error.field, error.code]), [["campaign", "unknown_field"]]);
   assert.deepEqual(await stored(form), []);
-  await ada.context.close();
 });

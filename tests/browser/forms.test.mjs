@@ -75,11 +75,6 @@ async function waitMinSeconds(page) {
   await until("a person's pace", () => Date.now() > shown + MIN_SECONDS * 1000 + 50);
 }
 
-async function openForm(options = {}) {
-  // Injecting axe needs a bypass of the page's CSP; the stories without axe keep it.
-  return BrowserUser.start(system, { bypassCSP: true, ...options });
-}
-
 for (const javaScriptEnabled of [true, false]) {
   const how = javaScriptEnabled ? "with script" : "without script";
   test(`all twelve field types are submitted ${how}`, async () => {
@@ -123,12 +118,11 @@ for (const javaScriptEnabled of [true, false]) {
     assert.deepEqual(Buffer.from(await file.arrayBuffer()), PNG);
     assert.match(file.headers.get("content-disposition"), /^attachment/);
     assert.deepEqual(blocked, [], "the page violates its own CSP");
-    await ada.context.close();
   });
 
   test(`errors are shown in a summary and at each field ${how}, and no input is lost`, async () => {
     const form = await makeForm();
-    const ada = await (javaScriptEnabled ? openForm() : BrowserUser.start(system, { javaScriptEnabled }));
+    const ada = await BrowserUser.start(system, { javaScriptEnabled });
     await ada.open(`/f/${form}`);
     await fill(ada.page);
     // Browsers accept these values.
@@ -160,7 +154,6 @@ for (const javaScriptEnabled of [true, false]) {
     const [one] = await submissions(form);
     assert.equal(one.payload.email, "ada@example.com");
     assert.match(one.payload.photo, /^[0-9a-f-]{36}$/, "the file of the first attempt is missing");
-    await ada.context.close();
   });
 }
 
@@ -173,7 +166,7 @@ for (const [name, options, query] of [
 ]) {
   test(`the form, its errors and its thanks are accessible: ${name}`, async () => {
     const form = await makeForm();
-    const ada = await openForm(options);
+    const ada = await BrowserUser.start(system, options);
     await ada.open(`/f/${form}${query}`);
     await ada.checkAccessibility(`form-${name}`);
     const [width, scroll] = await ada.page.evaluate(() => [innerWidth, document.documentElement.scrollWidth]);
@@ -193,7 +186,6 @@ for (const [name, options, query] of [
     await ada.checkAccessibility(`form-${name}-errors`);
     await ada.open(`/f/${form}/thanks${query}`);
     await ada.checkAccessibility(`form-${name}-thanks`);
-    await ada.context.close();
   });
 }
 
@@ -206,7 +198,6 @@ test("a form with a redirect URL redirects its visitors", async () => {
   await waitMinSeconds(ada.page);
   await ada.click("button", "Send");
   await ada.page.waitForURL(target);
-  await ada.context.close();
 });
 
 test("a proof-of-work challenge is solved by the browser without a noticeable delay", async () => {
@@ -219,23 +210,20 @@ test("a proof-of-work challenge is solved by the browser without a noticeable de
   await ada.seesHeading("Thank you");
   const [one] = await submissions(form);
   assert.deepEqual([one.status, one.payload], ["received", { name: "Ada" }]);
-  await ada.context.close();
   const plain = await BrowserUser.start(system, { javaScriptEnabled: false });
   await plain.open(`/f/${form}`);
   await plain.page.locator("noscript .error").waitFor();
   await plain.screenshot("form-work-plain");
-  await plain.context.close();
 });
 
 test("a closed form and a missing form show a message", async () => {
   const form = await makeForm({ closesAt: new Date(Date.now() - 60_000).toISOString() });
-  const ada = await openForm();
+  const ada = await BrowserUser.start(system);
   await ada.open(`/f/${form}`);
   await ada.seesText("This form is closed.");
   await ada.checkAccessibility("form-closed");
   await ada.open("/f/00000000-0000-0000-0000-000000000000?lang=de");
   await ada.seesHeading("Kein Formular");
-  await ada.context.close();
 });
 
 test("a robot that fills in the honeypot is asked for one more click and stored as spam", async () => {
@@ -251,14 +239,13 @@ test("a robot that fills in the honeypot is asked for one more click and stored 
   const [one] = await submissions(form);
   assert.equal(one.status, "spam");
   assert.deepEqual(await submissions(form, "received"), []);
-  await robot.context.close();
 });
 
 for (const javaScriptEnabled of [true, false]) {
   const how = javaScriptEnabled ? "with script" : "without script";
   test(`a person who is faster than expected confirms with one click, and no file is lost, ${how}`, async () => {
     const form = await makeForm({ fields: [FIELDS[0], FIELDS[9]], spam: { minSeconds: 60 } });
-    const ada = await (javaScriptEnabled ? openForm() : BrowserUser.start(system, { javaScriptEnabled }));
+    const ada = await BrowserUser.start(system, { javaScriptEnabled });
     // Two fields are expected to take two seconds; a password manager is faster.
     await ada.open(`/f/${form}`);
     await ada.page.locator("[name='form.token']").evaluate((node) => (node.value = "forged"));
@@ -274,7 +261,6 @@ for (const javaScriptEnabled of [true, false]) {
     assert.deepEqual([one.status, one.payload.name, more.length], ["received", "Ada", 0]);
     const file = await fetch(new URL(`/api/forms/${form}/files/${one.payload.photo}`, system.base));
     assert.deepEqual(Buffer.from(await file.arrayBuffer()), PNG);
-    await ada.context.close();
   });
 }
 
@@ -294,7 +280,7 @@ for (const [attack, text] of Object.entries(ATTACKS)) {
     fields.push({ name: "last", label: text, type: "text", showIf: { field: "select", equals: text } });
     const form = await makeForm({ name: text, fields, submitLabel: text, successMessage: text });
     // Without CSP: escaping alone must prevent it.
-    const ada = await openForm();
+    const ada = await BrowserUser.start(system, { bypassCSP: true });
     const query = new URLSearchParams(kinds.map((kind) => [kind, text]));
     const quiet = async (where) => {
       const seen = await ada.page.evaluate(() => [globalThis.hacked, document.querySelectorAll("main svg[onload], main img, main script").length]);
@@ -309,7 +295,6 @@ for (const [attack, text] of Object.entries(ATTACKS)) {
     await quiet("with its mistakes");
     await ada.open(`/f/${form}/thanks`);
     await quiet("in its thanks");
-    await ada.context.close();
   });
 }
 
@@ -362,7 +347,6 @@ test("the embed line puts a form on a third-party page at its full height", asyn
   await until("the page to be told", () => ada.page.evaluate(() => globalThis.told?.formId));
   assert.equal((await submissions(form))[0].payload.source, "friend");
   assert.equal(ada.page.url().startsWith(page.address), true);
-  await ada.context.close();
   page.stop();
 });
 
@@ -379,7 +363,6 @@ test("the embed line works in the head and as a popup", async () => {
   await ada.screenshot("form-popup");
   await ada.click("button", "Close");
   await dialog.waitFor({ state: "hidden" });
-  await ada.context.close();
   page.stop();
 });
 
@@ -394,6 +377,5 @@ test("a framed form redirects the surrounding page, and only to the configured U
   await waitMinSeconds(frame);
   await frame.getByRole("button", { name: "Send" }).click();
   await ada.page.waitForURL(target);
-  await ada.context.close();
   page.stop();
 });

@@ -42,8 +42,7 @@ test("a claimed trial stays after signing out, and a second trial joins the acco
   const site = (await call(system.base, "GET", "/api/account", { key: first.key })).body.siteUrl;
   assert.equal(await robots(site), "noindex");
 
-  // Injecting axe needs a bypass of the CSP; the other stories keep it.
-  const ada = await BrowserUser.start(system, { bypassCSP: true });
+  const ada = await BrowserUser.start(system);
   await ada.open(first.claimUrl);
   await ada.seesHeading("Claim this trial");
   await ada.checkAccessibility("claim-signed-out");
@@ -99,7 +98,7 @@ test("the same e-mail address at another provider is a different identity", asyn
   await ada.seesText("grace@example.com");
   await claimed(key);
 
-  const namesake = await BrowserUser.start(system, { bypassCSP: true });
+  const namesake = await BrowserUser.start(system);
   await namesake.open("/login?returnTo=%2Fclaim%2Fmistyped");
   await namesake.signInAt("B", "grace");
   await namesake.seesHeading("Nothing to claim");
@@ -189,7 +188,7 @@ test("the pages comply with their own CSP", async () => {
 });
 
 test("the local sign-in page accepts any address and says so", async () => {
-  const person = await BrowserUser.start(system, { bypassCSP: true });
+  const person = await BrowserUser.start(system);
   await person.open("/login");
   await person.checkAccessibility("login");
   await person.click("link", "Sign in with any e-mail");
@@ -201,7 +200,7 @@ test("the local sign-in page accepts any address and says so", async () => {
 
 test("pages are readable in dark mode and on a small screen", async () => {
   const { claimUrl } = await trial();
-  const dark = { bypassCSP: true, colorScheme: "dark", viewport: { width: 360, height: 740 } };
+  const dark = { colorScheme: "dark", viewport: { width: 360, height: 740 } };
   const person = await BrowserUser.start(system, dark);
   await person.open("/login");
   await person.checkAccessibility("dark-login");

@@ -126,7 +126,7 @@ test("what happened after a submission stands below it, and many are deleted at 
 test("the builder's screens are accessible and fit, full, empty and refused", async () => {
   for (const options of VIEWPORTS) {
     const width = options.viewport.width;
-    const ada = await signedIn(system, `builder-${width}@example.com`, { bypassCSP: true, ...options });
+    const ada = await signedIn(system, `builder-${width}@example.com`, options);
     const form = await formWith(system, await makeKey(ada), ["Charles", HOSTILE]);
     const root = `/console/forms/${form}`;
     await checkScreens(ada, "full", width, {

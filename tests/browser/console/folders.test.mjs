@@ -68,7 +68,7 @@ for (const javaScriptEnabled of [true, false]) {
 test("the screens of folders are accessible and fit, full, empty and refused", async () => {
   for (const options of VIEWPORTS) {
     const width = options.viewport.width;
-    const ada = await signedIn(system, `folders-${width}@example.com`, { bypassCSP: true, ...options });
+    const ada = await signedIn(system, `folders-${width}@example.com`, options);
     await checkScreens(ada, "empty", width, { folders: "/console/folders" });
     const key = await makeKey(ada);
     await formWith(system, key, []);

@@ -146,13 +146,15 @@ for (const javaScriptEnabled of [true, false]) {
 test("the screens of a site and of the account are accessible and fit, full, empty and refused", async () => {
   for (const options of VIEWPORTS) {
     const width = options.viewport.width;
-    const ada = await signedIn(system, `insights-${width}@example.com`, { bypassCSP: true, ...options });
+    const ada = await signedIn(system, `insights-${width}@example.com`, options);
     const account = { account: "/console/account", activity: "/console/account/activity", help: "/console/help" };
     await checkScreens(ada, "empty", width, account);
     const key = await makeKey(ada);
     const views = (root) => Object.fromEntries(["visits", "funnels", "retention", "settings"].map((view) => [view, `${root}/${view}`]));
     await checkScreens(ada, "empty", width, views(await siteWith(key, [])));
     const root = await siteWith(key, ["/", `/${"long-".repeat(30)}`, "/done"]);
+    // In the activity, the link to a thing with a short name stands below that to its operation.
+    assert.equal((await call(system.base, "POST", "/api/folders", { key, body: { name: "Client" } })).status, 201);
     const asked = { plan: "/console/account?plan=scale", deletion: `${root}/settings?delete=true` };
     await checkScreens(ada, "full", width, { ...account, figures: root, ...views(root), sites: "/console/analytics?all=true", ...asked });
     await checkScreens(ada, "refused", width, {

@@ -25,6 +25,21 @@ const smallTargets = (pixels) =>
     .filter(({ box }) => box.width > 1 && (box.width < pixels || box.height < pixels))
     .map(({ html, box }) => `${box.width.toFixed()} x ${box.height.toFixed()}: ${html}`);
 
+/** Words in the heads of tables that do not stand on one line. */
+const brokenWords = () =>
+  [...document.querySelectorAll("thead th")]
+    .filter((head) => head.checkVisibility() && head.firstChild)
+    .flatMap((head) => {
+      const text = head.firstChild;
+      const range = document.createRange();
+      const isBroken = ({ 0: word, index }) => {
+        range.setStart(text, index);
+        range.setEnd(text, index + word.length);
+        return range.getClientRects().length > 1;
+      };
+      return text.nodeType === Node.TEXT_NODE ? [...text.data.matchAll(/\S+/g)].filter(isBroken).map(([word]) => word) : [];
+    });
+
 test("every screen fits at five widths, from right to left and with wide text, and its controls are large enough", async () => {
   const ada = await signedIn(system, "layout@example.com", { bypassCSP: true });
   const key = await makeKey(ada);
@@ -63,6 +78,7 @@ test("every screen fits at five widths, from right to left and with wide text, a
     for (const width of WIDTHS) {
       await ada.page.setViewportSize({ width, height: 800 });
       await fits(ada, `${path} at ${width}`);
+      assert.deepEqual(await ada.page.evaluate(brokenWords), [], `${path} at ${width}`);
     }
     assert.deepEqual(await ada.page.evaluate(smallTargets, TARGET_PIXELS), [], path);
     await ada.page.evaluate(() => document.documentElement.setAttribute("dir", "rtl"));

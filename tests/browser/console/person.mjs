@@ -15,6 +15,7 @@ export const VIEWPORTS = [
 export async function signedIn(system, email, options) {
   const person = await BrowserUser.start(system, options);
   person.complaints = [];
+  person.scripts = options?.javaScriptEnabled ?? true;
   person.page.on("console", (message) => message.type() === "error" && person.complaints.push(message.text()));
   await person.signInLocally(email);
   return person;

@@ -12,7 +12,7 @@ before(async () => {
 after(() => system?.stop());
 
 test("a visitor of the base host learns how to begin, and a signed-in person arrives at the overview", async () => {
-  const visitor = await BrowserUser.start(system, { bypassCSP: true });
+  const visitor = await BrowserUser.start(system);
   await visitor.open("/");
   await visitor.seesHeading("Publish pages, collect answers, count visits, automate what follows.");
   await visitor.checkAccessibility("console-welcome");
@@ -117,7 +117,7 @@ test("figures, chart and panels follow the filters, and the chart is read by key
 test("every screen is accessible and fits, full and empty", async () => {
   for (const options of VIEWPORTS) {
     const width = options.viewport.width;
-    const ada = await signedIn(system, `access-${width}@example.com`, { bypassCSP: true, ...options });
+    const ada = await signedIn(system, `access-${width}@example.com`, options);
     const check = (state, paths) => checkScreens(ada, state, width, paths);
     const nouns = ["forms", "analytics", "webhooks", "keys"];
     const lists = Object.fromEntries([["overview", "/console"], ...nouns.map((noun) => [noun, `/console/${noun}`])]);

@@ -194,7 +194,7 @@ test("a page that was changed meanwhile shows both texts", async () => {
 test("every screen of sites is accessible and fits, full, empty and refused", async () => {
   for (const options of VIEWPORTS) {
     const width = options.viewport.width;
-    const ada = await signedIn(system, `sites-${width}@example.com`, { bypassCSP: true, ...options });
+    const ada = await signedIn(system, `sites-${width}@example.com`, options);
     const key = await makeKey(ada);
     const site = await siteOf(key);
     const lists = { sites: "/console/sites", deploys: site, pages: `${site}/pages`, domains: `${site}/domains`, assets: "/console/assets", new: `${site}/pages/new` };

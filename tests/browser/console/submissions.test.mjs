@@ -87,7 +87,7 @@ for (const javaScriptEnabled of [true, false]) {
 test("the screens of editing and deleting are accessible and fit, full and refused", async () => {
   for (const options of VIEWPORTS) {
     const width = options.viewport.width;
-    const ada = await signedIn(system, `answers-${width}@example.com`, { bypassCSP: true, ...options });
+    const ada = await signedIn(system, `answers-${width}@example.com`, options);
     const key = await makeKey(ada);
     const form = await dinner(key);
     const root = `/console/forms/${form}`;
