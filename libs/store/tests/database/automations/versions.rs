@@ -1,7 +1,5 @@
 //! A run goes on with the permissions and variables of the version that it began with.
 
-#![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
-
 use std::collections::{BTreeMap, BTreeSet};
 
 use chrono::{DateTime, TimeDelta, Utc};

@@ -1,8 +1,6 @@
 //! Runs are deleted with the submissions whose answers they hold, at the end of their retention, and before their
 //! automation.
 
-#![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
-
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::fields::Field;
 use sandbox::test::{TestDatabase, automation, run_of, trial};

@@ -1,5 +1,4 @@
 //! Each subdomain name belongs to one account; a suggested name is free.
-#![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
 
 use chrono::{DateTime, TimeDelta, Utc};
 use store::Conn;

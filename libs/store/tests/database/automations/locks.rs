@@ -1,7 +1,5 @@
 //! The order in which statements lock an automation, its statistics and its runs.
 
-#![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
-
 use chrono::{DateTime, TimeDelta, Utc};
 use sandbox::test::{TestDatabase, automation, run_of, trial, until};
 use service::Rng;

@@ -1,7 +1,5 @@
 //! Paths of deployed pages: unique on their site, and part of every change of a page.
 
-#![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
-
 use chrono::{DateTime, TimeDelta, Utc};
 use contract::{Change, Signal};
 use domain::pages::{Content, Publication, PublicationChange};

@@ -1,7 +1,5 @@
 //! Submissions are stored with all their effects, within their form's limits, and unique where the form requires it.
 
-#![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;

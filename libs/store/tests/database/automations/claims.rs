@@ -1,7 +1,5 @@
 //! Claims fence every write of a worker, and never exceed a concurrency limit, however many workers claim at once.
 
-#![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
-
 use std::collections::{HashMap, HashSet};
 
 use chrono::{DateTime, TimeDelta, Utc};

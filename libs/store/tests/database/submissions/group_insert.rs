@@ -1,7 +1,5 @@
 //! A batch stores the same submissions as single inserts would, and waits for nothing.
 
-#![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
-
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

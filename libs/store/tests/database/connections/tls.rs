@@ -1,5 +1,4 @@
 //! Postgres over TLS with a private authority, and a password beside the URL.
-#![expect(clippy::unwrap_used, reason = "a test's own plumbing may fail loudly")]
 
 use std::path::PathBuf;
 

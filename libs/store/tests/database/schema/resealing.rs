@@ -1,7 +1,5 @@
 //! Re-encryption under a new master key: complete, restartable, and without harm to concurrent changes.
 
-#![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
-
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -1,7 +1,5 @@
 //! Postgres while connections die without a reset, while it is read-only, and while locks are held.
 
-#![expect(clippy::unwrap_used, reason = "test helpers may panic")]
-
 use std::time::{Duration, Instant};
 
 use domain::Transient as _;

@@ -1,7 +1,5 @@
 //! Of concurrent attempts at a call one gets the claim, and holds it until it ends, crashes or expires.
 
-#![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
-
 use chrono::{DateTime, TimeDelta, Utc};
 use sandbox::test::{TestDatabase, trial};
 use store::idempotency::{Attempt, Claim, claim, delete_claim, delete_expired, renew, store_response};

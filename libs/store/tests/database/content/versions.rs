@@ -1,7 +1,5 @@
 //! Versions of pages: twenty for each, shared texts stored once, nothing left behind.
 
-#![expect(clippy::unwrap_used, reason = "a test that can't go on has failed")]
-
 use chrono::{DateTime, TimeDelta, Utc};
 use domain::pages::{Content, Publication};
 use sandbox::test::TestDatabase;

@@ -1,0 +1,4 @@
+//! Accounts: their counters, and their end.
+
+mod purges;
+mod usage;

@@ -1,0 +1,5 @@
+//! What Postgres holds for analytics: sites, salts and views.
+
+mod salts;
+mod sites;
+mod views;

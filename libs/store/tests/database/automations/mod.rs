@@ -1,0 +1,6 @@
+//! Automations and their runs.
+
+mod claims;
+mod deletion;
+mod locks;
+mod versions;

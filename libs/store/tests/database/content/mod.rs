@@ -1,0 +1,6 @@
+//! Pages and files.
+
+mod blobs;
+mod page_paths;
+mod subdomain_names;
+mod versions;
