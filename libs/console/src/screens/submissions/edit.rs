@@ -83,7 +83,8 @@ pub(super) async fn create(
     page.respond(&console, &viewer).await
 }
 
-async fn read(
+/// Reads the form and, if there is an id, the submission.
+pub(super) async fn read(
     console: &Console,
     viewer: &Viewer,
     form_id: &str,
