@@ -104,9 +104,20 @@ impl Refusal {
 
     /// A refusal by the console itself, of one field.
     pub(crate) fn at(status: StatusCode, field: &str, message: &str) -> Self {
-        let error = FieldProblem { field: field.to_owned(), message: message.to_owned() };
-        let mut refusal = Self::new(status, "validation_failed", "Something is not right yet", message);
-        refusal.field_errors.push(error);
+        let errors = vec![(field.to_owned(), message.to_owned())];
+        Self::of_fields(status, "Something is not right yet", message, errors)
+    }
+
+    /// A refusal by the console itself, of several fields with a message each.
+    pub(crate) fn of_fields(
+        status: StatusCode,
+        title: &str,
+        detail: &str,
+        errors: Vec<(String, String)>,
+    ) -> Self {
+        let mut refusal = Self::new(status, "validation_failed", title, detail);
+        refusal.field_errors =
+            errors.into_iter().map(|(field, message)| FieldProblem { field, message }).collect();
         refusal
     }
 

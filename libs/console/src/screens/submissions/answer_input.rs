@@ -1,9 +1,14 @@
 //! The inputs for the answers of a submission, by the types of the form's fields, and the answers that they post.
+//!
+//! Each input is posted with a digest of what it showed. So two persons can edit a submission at the same time: only what a
+//! person has changed is sent, and a change of an answer that somebody else has changed meanwhile is found.
 
 use chrono::NaiveDate;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
+use sha2::{Digest, Sha256};
 
+use super::view::{EXCERPT_CHARS, text_of};
 use crate::form_submission::FormSubmission;
 
 /// An input for an answer.
@@ -16,6 +21,16 @@ pub(super) struct AnswerInput {
     kind: Kind,
     value: String,
     options: Vec<String>,
+    chosen: Vec<String>,
+    /// Name and value of the hidden input with the digest of the stored answer.
+    shown_name: String,
+    shown: String,
+}
+
+/// What an input holds: its text, and the chosen options of a list.
+#[derive(Debug)]
+struct Entry {
+    text: String,
     chosen: Vec<String>,
 }
 
@@ -31,7 +46,7 @@ enum Kind {
     Checkbox,
 }
 
-/// Returns the inputs with the stored answers, or with those of a form that was refused. Files have none.
+/// Returns the inputs with the stored answers, or with those that a refused form has changed.
 pub(super) fn inputs(form: &Value, payload: &Value, posted: Option<&FormSubmission>) -> Vec<AnswerInput> {
     fields(form).map(|field| input(field, payload, posted)).collect()
 }
@@ -41,14 +56,71 @@ pub(super) fn answers(form: &Value, posted: &FormSubmission) -> Map<String, Valu
     fields(form).filter_map(|field| Some((name_of(field).to_owned(), answer(field, posted)?))).collect()
 }
 
-/// Returns the posted answers that differ from the stored ones, so that others can change the rest meanwhile.
-pub(super) fn changes(form: &Value, payload: &Value, posted: &FormSubmission) -> Map<String, Value> {
-    let is_same = |name: &str, new: &Value| match (&payload[name], new) {
-        (Value::Null, new) => new.is_null() || *new == false,
-        (Value::String(old), Value::String(new)) => old.replace("\r\n", "\n") == *new,
-        (old, new) => old == new,
+/// Returns the posted answers that the person has changed.
+pub(super) fn changes(form: &Value, posted: &FormSubmission) -> Map<String, Value> {
+    let changed = fields(form).filter(|field| Entry::changed(field, posted).is_some());
+    changed.filter_map(|field| Some((name_of(field).to_owned(), answer(field, posted)?))).collect()
+}
+
+/// Returns the inputs that the person has changed while somebody else changed the stored answer to something else, each with a
+/// message.
+pub(super) fn conflicts(form: &Value, payload: &Value, posted: &FormSubmission) -> Vec<(String, String)> {
+    let is_conflict = |field: &&Value| {
+        let (stored, shown) = (Entry::stored(field, payload).digest(), posted.get(&shown_name(field)));
+        let changed = Entry::changed(field, posted).filter(|new| new.digest() != stored);
+        changed.is_some() && shown.is_some_and(|shown| shown != stored)
     };
-    answers(form, posted).into_iter().filter(|(name, new)| !is_same(name, new)).collect()
+    let message = |field: &Value| {
+        let stored: String = text_of(&payload[name_of(field)]).chars().take(EXCERPT_CHARS).collect();
+        let label = label_of(field);
+        if stored.is_empty() {
+            format!("{label}: somebody else deleted this answer. Save again to replace it.")
+        } else {
+            format!("{label}: somebody else changed this answer to “{stored}”. Save again to replace it.")
+        }
+    };
+    fields(form).filter(is_conflict).map(|field| (input_name(field), message(field))).collect()
+}
+
+impl Entry {
+    /// Returns what an input shows of the stored answer.
+    fn stored(field: &Value, payload: &Value) -> Self {
+        let stored = &payload[name_of(field)];
+        let text = match stored {
+            Value::Null => String::new(),
+            Value::Array(_) if field["type"] == "multiselect" => String::new(),
+            Value::String(text) => text.clone(),
+            Value::Bool(is_checked) => if *is_checked { "on" } else { "" }.to_owned(),
+            other => other.to_string(),
+        };
+        Self::new(text, texts(stored))
+    }
+
+    /// Returns what was posted; `None` if the form had no input for the field.
+    fn posted(field: &Value, posted: &FormSubmission) -> Option<Self> {
+        let (name, list) = (input_name(field), list_name(field));
+        let is_list = field["type"] == "multiselect";
+        posted.all(if is_list { &list } else { &name }).next()?;
+        let chosen = posted.all(&list).filter(|option| !option.is_empty());
+        Some(Self::new(posted.get(&name).unwrap_or_default().to_owned(), chosen.map(str::to_owned).collect()))
+    }
+
+    /// Returns what was posted if it is not what the input showed.
+    fn changed(field: &Value, posted: &FormSubmission) -> Option<Self> {
+        Self::posted(field, posted).filter(|new| posted.get(&shown_name(field)) != Some(&new.digest()))
+    }
+
+    fn new(text: String, chosen: Vec<String>) -> Self {
+        // Browsers post the line ends of Windows.
+        Self { text: text.replace("\r\n", "\n"), chosen }
+    }
+
+    fn digest(&self) -> String {
+        // Browsers post options in the order of the page.
+        let mut chosen = self.chosen.clone();
+        chosen.sort();
+        hex::encode(&Sha256::digest(json!([self.text, chosen]).to_string())[..8])
+    }
 }
 
 fn fields(form: &Value) -> impl Iterator<Item = &Value> {
@@ -57,6 +129,10 @@ fn fields(form: &Value) -> impl Iterator<Item = &Value> {
 
 fn name_of(field: &Value) -> &str {
     field["name"].as_str().unwrap_or_default()
+}
+
+fn label_of(field: &Value) -> &str {
+    field["label"].as_str().filter(|label| !label.is_empty()).unwrap_or_else(|| name_of(field))
 }
 
 fn input_name(field: &Value) -> String {
@@ -71,23 +147,17 @@ fn texts(value: &Value) -> Vec<String> {
     value.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
 }
 
+fn shown_name(field: &Value) -> String {
+    format!("shown.{}", name_of(field))
+}
+
 fn input(field: &Value, payload: &Value, posted: Option<&FormSubmission>) -> AnswerInput {
     let text = |member: &str| field[member].as_str().unwrap_or_default().to_owned();
-    let (name, stored) = (input_name(field), &payload[name_of(field)]);
-    let value = match posted {
-        Some(posted) => posted.get(&name).unwrap_or_default().to_owned(),
-        None => match stored {
-            Value::Null => String::new(),
-            Value::Array(_) if field["type"] == "multiselect" => String::new(),
-            Value::String(text) => text.clone(),
-            Value::Bool(is_checked) => if *is_checked { "on" } else { "" }.to_owned(),
-            other => other.to_string(),
-        },
-    };
-    let chosen = match posted {
-        Some(posted) => posted.all(&list_name(field)).map(str::to_owned).collect(),
-        None => texts(stored),
-    };
+    let name = input_name(field);
+    let stored = Entry::stored(field, payload);
+    let shown = stored.digest();
+    let changed = posted.and_then(|posted| Entry::changed(field, posted));
+    let Entry { text: value, chosen } = changed.unwrap_or(stored);
     let mut options = texts(&field["options"]);
     // An answer from before the options changed stays until it is changed.
     let former = chosen.iter().chain([&value]).filter(|one| !one.is_empty());
@@ -103,28 +173,29 @@ fn input(field: &Value, payload: &Value, posted: Option<&FormSubmission>) -> Ans
         _ if value.contains('\n') => Kind::Area,
         _ => Kind::Text,
     };
-    let label = Some(text("label")).filter(|label| !label.is_empty());
-    let label = label.unwrap_or_else(|| name_of(field).to_owned());
-    AnswerInput { name, label, hint: text("help"), kind, value, options, chosen }
+    AnswerInput {
+        name,
+        label: label_of(field).to_owned(),
+        hint: text("help"),
+        kind,
+        value,
+        options,
+        chosen,
+        shown_name: shown_name(field),
+        shown,
+    }
 }
 
 /// Returns the posted answer to a field; `None` if the form had no input for it.
 fn answer(field: &Value, posted: &FormSubmission) -> Option<Value> {
-    if field["type"] == "multiselect" {
-        let list = list_name(field);
-        posted.all(&list).next()?;
-        let chosen: Vec<_> = posted.all(&list).filter(|option| !option.is_empty()).collect();
-        return Some(if chosen.is_empty() { Value::Null } else { json!(chosen) });
-    }
-    let name = input_name(field);
-    posted.all(&name).next()?;
-    let text = posted.get(&name).unwrap_or_default();
+    let Entry { text, chosen } = Entry::posted(field, posted)?;
     Some(match field["type"].as_str().unwrap_or_default() {
+        "multiselect" if chosen.is_empty() => Value::Null,
+        "multiselect" => json!(chosen),
         "checkbox" => json!(text == "on"),
         _ if text.is_empty() => Value::Null,
         "number" => number(text.trim()),
-        // Browsers post the line ends of Windows.
-        _ => json!(text.replace("\r\n", "\n")),
+        _ => json!(text),
     })
 }
 
@@ -151,18 +222,44 @@ mod tests {
             { "type": "file", "name": "cv", "label": "CV" }] })
     }
 
+    /// Returns a form with these fields, which was made when the answers were these.
+    fn posted(shown: &Value, fields: &str) -> FormSubmission {
+        let shown = inputs(&form(), shown, None).into_iter();
+        let shown: String = shown.map(|input| format!("{}={}&", input.shown_name, input.shown)).collect();
+        FormSubmission::parse(&format!("{shown}{fields}"))
+    }
+
     #[test]
     fn only_changed_answers_are_sent_with_their_types() {
-        let payload = json!({ "name": "Mary", "message": "one\ntwo", "guests": 2, "plan": "A", "tags": ["x"], "cv": "f" });
+        let payload = json!({ "name": "Mary", "message": "one\ntwo", "guests": 2, "plan": "A", "tags": ["y", "x"], "cv": "f" });
         let same = "payload.name=Mary&payload.message=one%0D%0Atwo&payload.guests=2&payload.plan=A&payload.tags[]=&\
-                    payload.tags[]=x&payload.agreed=&payload.day=";
-        assert_eq!(changes(&form(), &payload, &FormSubmission::parse(same)), Map::new());
+                    payload.tags[]=x&payload.tags[]=y&payload.agreed=&payload.day=";
+        assert_eq!(changes(&form(), &posted(&payload, same)), Map::new());
         let other = "payload.name=&payload.guests=2.5&payload.plan=B&payload.tags[]=&payload.agreed=&payload.agreed=on&\
                      payload.day=2026-11-28&payload.unknown=x&payload.cv=x";
         let changed = json!({ "name": null, "guests": 2.5, "plan": "B", "tags": null, "agreed": true, "day": "2026-11-28" });
-        assert_eq!(Value::Object(changes(&form(), &payload, &FormSubmission::parse(other))), changed);
+        assert_eq!(Value::Object(changes(&form(), &posted(&payload, other))), changed);
         let wrong = answers(&form(), &FormSubmission::parse("payload.guests=many"));
         assert_eq!(Value::Object(wrong), json!({ "guests": "many" }));
+    }
+
+    #[test]
+    fn of_two_persons_neither_takes_back_what_the_other_has_changed() {
+        let shown = json!({ "name": "Mary", "guests": 2, "plan": "A", "tags": ["x"] });
+        let stored = json!({ "name": "Marie", "guests": 3, "plan": "B", "tags": ["x"] });
+        let posted = posted(
+            &shown,
+            "payload.name=Maria&payload.guests=2&payload.plan=B&payload.tags[]=&payload.agreed=&payload.agreed=on",
+        );
+        let changed = json!({ "name": "Maria", "plan": "B", "tags": null, "agreed": true });
+        assert_eq!(Value::Object(changes(&form(), &posted)), changed);
+        assert_eq!(conflicts(&form(), &shown, &posted), []);
+        // Both chose the same plan.
+        let message = "Name: somebody else changed this answer to “Marie”. Save again to replace it.";
+        assert_eq!(conflicts(&form(), &stored, &posted), [("payload.name".to_owned(), message.to_owned())]);
+        let values: Vec<_> =
+            inputs(&form(), &stored, Some(&posted)).into_iter().map(|input| input.value).collect();
+        assert_eq!(values[..3], ["Maria", "", "3"].map(str::to_owned));
     }
 
     #[test]

@@ -4,9 +4,10 @@ use axum::extract::State;
 use axum::response::Response;
 use futures::future::OptionFuture;
 use futures::join;
+use http::StatusCode;
 use serde_json::{Value, json};
 
-use super::answer_input::{answers, changes, inputs};
+use super::answer_input::{answers, changes, conflicts, inputs};
 use super::page_path::{form_path, submission_path};
 use crate::api_client::operations::{FORMS_READ, SUBMISSIONS_READ, SUBMISSIONS_UPDATE, SUBMISSIONS_UPSERT};
 use crate::api_client::{Answer, Call, Refusal};
@@ -31,7 +32,7 @@ pub(super) async fn new(State(console): State<Console>, viewer: Viewer, path: Pa
     page.respond(&console, &viewer).await
 }
 
-/// Changes the answers that differ from the stored ones.
+/// Saves the answers that the person has changed, unless somebody else has changed one of them meanwhile.
 pub(super) async fn update(
     State(console): State<Console>,
     viewer: Viewer,
@@ -42,18 +43,31 @@ pub(super) async fn update(
     let (form, submission) = read(&console, &viewer, form_id, Some(id)).await;
     let mut problem = None;
     if let (Ok(form), Some(Ok(submission))) = (&form, &submission) {
-        let payload = changes(form, &submission["data"]["payload"], &posted);
+        let payload = changes(form, &posted);
         if payload.is_empty() {
             return redirect(&console, &submission_path(form_id, id), Some(Flash::NothingChanged));
         }
         let call = Call::of(&SUBMISSIONS_UPDATE).path("id", form_id).path("subId", id);
-        match console.call(&viewer, call.body(json!({ "payload": payload }))).await {
+        let saved = match conflict(form, &submission["data"]["payload"], &posted) {
+            Some(refusal) => Err(refusal),
+            None => console.call(&viewer, call.body(json!({ "payload": payload }))).await,
+        };
+        match saved {
             Ok(_) => return redirect(&console, &submission_path(form_id, id), Some(Flash::AnswersSaved)),
             Err(refusal) => problem = Some(refusal),
         }
     }
     let page = Shown { form_id, form, submission, posted: Some(&posted), problem };
     page.respond(&console, &viewer).await
+}
+
+/// Returns the refusal if somebody else has changed the same answers meanwhile. The page that shows it holds the digests of the
+/// new ones, so that saving once more replaces them.
+fn conflict(form: &Value, payload: &Value, posted: &FormSubmission) -> Option<Refusal> {
+    let errors = conflicts(form, payload, posted);
+    let detail = "Somebody else has changed these answers meanwhile. Save again to replace theirs.";
+    (!errors.is_empty())
+        .then(|| Refusal::of_fields(StatusCode::CONFLICT, "Changed meanwhile", detail, errors))
 }
 
 /// Adds a submission. The page's key is its external id, so that a page that is posted twice adds one.

@@ -4,8 +4,8 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-/// Characters of the excerpt in a list.
-const EXCERPT_CHARS: usize = 160;
+/// Characters of an excerpt.
+pub(super) const EXCERPT_CHARS: usize = 160;
 /// What an address in a `mailto:` link keeps.
 const ADDRESS: &AsciiSet = &NON_ALPHANUMERIC.remove(b'@').remove(b'.').remove(b'-').remove(b'_');
 /// Names of fields that hold a person's name.
@@ -130,7 +130,7 @@ fn reason_in_words(reason: &str) -> &str {
 }
 
 /// Returns a value as people write it.
-fn text_of(value: &Value) -> String {
+pub(super) fn text_of(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
         Value::String(text) => text.clone(),
