@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use super::{ACCOUNT, now};
 use chrono::{DateTime, TimeDelta, Utc};
 use sandbox::test::{TestDatabase, automation, run_of, trial};
 use serde_json::json;
@@ -17,13 +18,8 @@ use store::monthly_usage::find_monthly_usage;
 use tokio::task::JoinSet;
 use uuid::Uuid;
 
-const ACCOUNT: Uuid = Uuid::from_u128(1);
 const AUTOMATION: Uuid = Uuid::from_u128(2);
 const LIMIT: i32 = 1_000;
-
-fn now() -> DateTime<Utc> {
-    "2026-11-23T12:00:00Z".parse().unwrap()
-}
 
 fn later(minutes: i64) -> DateTime<Utc> {
     now() + TimeDelta::minutes(minutes)

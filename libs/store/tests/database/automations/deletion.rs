@@ -1,7 +1,8 @@
 //! Runs are deleted with the submissions whose answers they hold, at the end of their retention, and before their
 //! automation.
 
-use chrono::{DateTime, TimeDelta, Utc};
+use super::{ACCOUNT, now};
+use chrono::TimeDelta;
 use domain::fields::Field;
 use sandbox::test::{TestDatabase, automation, run_of, trial};
 use serde_json::json;
@@ -17,13 +18,8 @@ use store::submissions::{
 use store::{Conn, Db};
 use uuid::Uuid;
 
-const ACCOUNT: Uuid = Uuid::from_u128(1);
 const OTHER: Uuid = Uuid::from_u128(2);
 const FORM: Uuid = Uuid::from_u128(3);
-
-fn now() -> DateTime<Utc> {
-    "2026-11-23T12:00:00Z".parse().unwrap()
-}
 
 fn new_id() -> Uuid {
     Rng::system().uuid_v7(now())

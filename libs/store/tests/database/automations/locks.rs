@@ -1,6 +1,7 @@
 //! The order in which statements lock an automation, its statistics and its runs.
 
-use chrono::{DateTime, TimeDelta, Utc};
+use super::{ACCOUNT, now};
+use chrono::TimeDelta;
 use sandbox::test::{TestDatabase, automation, run_of, trial, until};
 use service::Rng;
 use store::Db;
@@ -11,12 +12,7 @@ use store::automations::{
 };
 use uuid::Uuid;
 
-const ACCOUNT: Uuid = Uuid::from_u128(1);
 const AUTOMATION: Uuid = Uuid::from_u128(2);
-
-fn now() -> DateTime<Utc> {
-    "2026-11-23T12:00:00Z".parse().unwrap()
-}
 
 /// An automation that has failed once.
 async fn database() -> TestDatabase {

@@ -2,7 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use chrono::{DateTime, TimeDelta, Utc};
+use super::{ACCOUNT, now};
+use chrono::TimeDelta;
 use domain::restrictions::Restrictions;
 use domain::scopes::{Resource, ScopeSet};
 use sandbox::test::{automation, run_of, trial};
@@ -15,13 +16,8 @@ use store::automations::{
 };
 use uuid::Uuid;
 
-const ACCOUNT: Uuid = Uuid::from_u128(1);
 const AUTOMATION: Uuid = Uuid::from_u128(2);
 const PAGE: Uuid = Uuid::from_u128(3);
-
-fn now() -> DateTime<Utc> {
-    "2026-11-23T12:00:00Z".parse().unwrap()
-}
 
 fn full() -> Authority {
     Authority { scopes: ScopeSet::FULL, restrictions: Restrictions::default() }

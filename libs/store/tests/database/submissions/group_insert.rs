@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use chrono::{DateTime, TimeDelta, Utc};
+use super::{ACCOUNT, OTHER, database, new_id, now};
+use chrono::TimeDelta;
 use contract::Signal;
 use domain::plans::Plan;
-use sandbox::test::{TestDatabase, automation, trial};
+use sandbox::test::automation;
 use serde_json::{Value, json};
-use service::Rng;
 use store::automations::{delete_automation, disable_automation, lock_due_triggers};
 use store::deliveries::lock_listeners;
 use store::forms::{Form, OpenForm, find_form, find_open_form, insert_form, lock_form, update_form};
@@ -21,24 +21,6 @@ use store::submissions::{
 use store::webhooks::{NewWebhook, insert_webhook};
 use tokio::task::JoinSet;
 use uuid::Uuid;
-
-const ACCOUNT: Uuid = Uuid::from_u128(1);
-const OTHER: Uuid = Uuid::from_u128(2);
-
-fn now() -> DateTime<Utc> {
-    "2026-11-30T12:00:00Z".parse().unwrap()
-}
-
-fn new_id() -> Uuid {
-    Rng::system().uuid_v7(now())
-}
-
-async fn database() -> TestDatabase {
-    let database = sandbox::test::database().await;
-    trial(&database, ACCOUNT, now()).await;
-    trial(&database, OTHER, now()).await;
-    database
-}
 
 async fn form(db: &store::Db, account_id: Uuid) -> Form {
     let fields = json!([{"name": "note", "label": "Note", "type": "text"}]);

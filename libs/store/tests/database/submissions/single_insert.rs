@@ -4,12 +4,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use chrono::{DateTime, Utc};
+use super::{ACCOUNT, database, new_id, now};
 use contract::{Change, Job, Signal};
 use domain::forms::ClosedReason;
 use domain::pages::{Content, Publication, PublicationChange};
 use domain::submissions::{SPAM_MAX, Status};
-use sandbox::test::{TestDatabase, trial};
 use serde_json::{Value, json};
 use service::Rng;
 use store::forms::{Form, find_form, insert_form, lock_form, lock_form_shared, update_form};
@@ -22,22 +21,6 @@ use store::webhooks::{NewWebhook, insert_webhook};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 use uuid::Uuid;
-
-const ACCOUNT: Uuid = Uuid::from_u128(1);
-
-fn now() -> DateTime<Utc> {
-    "2026-11-30T12:00:00Z".parse().unwrap()
-}
-
-fn new_id() -> Uuid {
-    Rng::system().uuid_v7(now())
-}
-
-async fn database() -> TestDatabase {
-    let database = sandbox::test::database().await;
-    trial(&database, ACCOUNT, now()).await;
-    database
-}
 
 /// A form with an e-mail field, modified by `shape`.
 async fn form(db: &store::Db, shape: impl FnOnce(&mut Form)) -> Form {
