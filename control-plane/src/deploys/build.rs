@@ -131,7 +131,7 @@ pub(crate) async fn build_unstored<S>(
     Ok(site)
 }
 
-/// A site whose files are unpacked and not yet stored.
+/// A site with unpacked files that are not stored yet.
 struct Unstored {
     site: BuiltSite,
     files: Vec<UnpackedFile>,

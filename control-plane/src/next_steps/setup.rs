@@ -83,7 +83,7 @@ pub(super) fn contact_form() -> Value {
     })
 }
 
-/// The form whose submissions no webhook receives.
+/// A form with submissions that no webhook receives.
 fn unheard_form<'a>(context: &Context<'a>) -> Option<&'a FormOverview> {
     context.overview.form.as_ref().filter(|form| !form.has_webhook)
 }

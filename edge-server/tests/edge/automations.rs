@@ -11,7 +11,7 @@ use uuid::Uuid;
 use crate::fixtures::{Account, now, one_text_field, submit_path};
 use crate::harness::Edge;
 
-/// A form whose submissions start an automation.
+/// A form with an automation that its submissions start.
 struct Starting<'a> {
     edge: &'a Edge,
     account: Account<'a>,

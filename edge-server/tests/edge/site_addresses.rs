@@ -95,7 +95,7 @@ async fn html_answers_with_and_without_its_extension() {
     ];
     assert_answers(&edge, &paged, &answers).await;
     assert_answers(&edge, &filed, &answers).await;
-    // An address whose page has another path leads there.
+    // The address of a page that has another path leads there.
     assert_answers(&edge, &paged, &[("/page-5?a=b", "308 /Team.html?a=b"), ("/page-5/", "308 /Team.html")])
         .await;
 }

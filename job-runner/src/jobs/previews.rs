@@ -1,4 +1,4 @@
-//! Ends previews whose time is over: their hosts answer 404, and their files are deleted.
+//! Ends previews when their time is over: their hosts answer 404, and their files are deleted.
 
 use contract::{Change, Signal};
 use domain::Transient;

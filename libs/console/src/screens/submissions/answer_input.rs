@@ -1,7 +1,7 @@
 //! The inputs for the answers of a submission, by the types of the form's fields, and the answers that they post.
 //!
-//! Each input is posted with a digest of what it showed. So two persons can edit a submission at the same time: only what a
-//! person has changed is sent, and a change of an answer that somebody else has changed meanwhile is found.
+//! Each input is posted with a digest of what it showed. So two persons can edit a submission at the same time: only what the
+//! viewer has changed is sent, and an answer that both have changed is found.
 
 use chrono::NaiveDate;
 use serde::Serialize;
@@ -56,13 +56,13 @@ pub(super) fn answers(form: &Value, posted: &FormSubmission) -> Map<String, Valu
     fields(form).filter_map(|field| Some((name_of(field).to_owned(), answer(field, posted)?))).collect()
 }
 
-/// Returns the posted answers that the person has changed.
+/// Returns the posted answers that the viewer has changed.
 pub(super) fn changes(form: &Value, posted: &FormSubmission) -> Map<String, Value> {
     let changed = fields(form).filter(|field| Entry::changed(field, posted).is_some());
     changed.filter_map(|field| Some((name_of(field).to_owned(), answer(field, posted)?))).collect()
 }
 
-/// Returns the inputs that the person has changed while somebody else changed the stored answer to something else, each with a
+/// Returns the inputs that the viewer has changed while another person changed the stored answer to something else, each with a
 /// message.
 pub(super) fn conflicts(form: &Value, payload: &Value, posted: &FormSubmission) -> Vec<(String, String)> {
     let is_conflict = |field: &&Value| {

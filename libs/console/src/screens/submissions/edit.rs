@@ -32,7 +32,7 @@ pub(super) async fn new(State(console): State<Console>, viewer: Viewer, path: Pa
     page.respond(&console, &viewer).await
 }
 
-/// Saves the answers that the person has changed, unless somebody else has changed one of them meanwhile.
+/// Saves the answers that the viewer has changed, unless another person has changed one of them meanwhile.
 pub(super) async fn update(
     State(console): State<Console>,
     viewer: Viewer,
@@ -61,8 +61,8 @@ pub(super) async fn update(
     page.respond(&console, &viewer).await
 }
 
-/// Returns the refusal if somebody else has changed the same answers meanwhile. The page that shows it holds the digests of the
-/// new ones, so that saving once more replaces them.
+/// Returns the refusal if another person has changed the same answers meanwhile. The page that shows it holds the digests of
+/// the new ones, so that saving once more replaces them.
 fn conflict(form: &Value, payload: &Value, posted: &FormSubmission) -> Option<Refusal> {
     let errors = conflicts(form, payload, posted);
     let detail = "Somebody else has changed these answers meanwhile. Save again to replace theirs.";

@@ -69,7 +69,7 @@ pub(super) async fn erase(
         .respond(&console, &viewer, &account)
 }
 
-/// Returns the path of this screen, with the submission whose address is asked for.
+/// Returns the path of this screen, with the submission that the address comes from.
 fn erase_path(form_id: &str, submission: Option<&str>) -> String {
     let path = format!("{}/erase", form_path(form_id));
     match submission.filter(|id| !id.is_empty()) {
