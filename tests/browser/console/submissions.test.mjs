@@ -66,13 +66,13 @@ for (const javaScriptEnabled of [true, false]) {
     const { payload } = (await call(system.base, "GET", `${api}/${id}`, { key })).body.data;
     const expected = { name: HOSTILE, email: "mary@example.com", message: "one\ntwo", guests: 3, menu: "Pie", days: ["Friday", "Saturday"], agreed: true, arrival: "2026-11-28" };
     assert.deepEqual(payload, expected);
-    // Somebody else changes two answers while the page is open. One of them is changed here, too.
+    // Another person changes two answers while the page is open. One of them is changed here, too.
     await ada.open(`/console/forms/${form}/submissions/${id}/edit`);
     const theirs = { payload: { guests: 5, menu: "Soup" } };
     assert.equal((await call(system.base, "PATCH", `${api}/${id}`, { key, body: theirs })).status, 200);
     await ada.page.getByLabel("Guests").fill("4");
     await ada.click("button", "Save");
-    await ada.page.getByRole("alert").getByRole("link", { name: "Guests: somebody else changed this answer to “5”" }).waitFor();
+    await ada.page.getByRole("alert").getByRole("link", { name: "Guests: another person changed this answer to “5”" }).waitFor();
     assert.equal(await ada.page.getByLabel("Guests").inputValue(), "4");
     await ada.click("button", "Save");
     await ada.seesText("The answers are changed.");

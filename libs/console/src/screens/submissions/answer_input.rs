@@ -74,9 +74,9 @@ pub(super) fn conflicts(form: &Value, payload: &Value, posted: &FormSubmission) 
         let stored: String = text_of(&payload[name_of(field)]).chars().take(EXCERPT_CHARS).collect();
         let label = label_of(field);
         if stored.is_empty() {
-            format!("{label}: somebody else deleted this answer. Save again to replace it.")
+            format!("{label}: another person deleted this answer. Save again to replace it.")
         } else {
-            format!("{label}: somebody else changed this answer to “{stored}”. Save again to replace it.")
+            format!("{label}: another person changed this answer to “{stored}”. Save again to replace it.")
         }
     };
     fields(form).filter(is_conflict).map(|field| (input_name(field), message(field))).collect()
@@ -255,7 +255,7 @@ mod tests {
         assert_eq!(Value::Object(changes(&form(), &posted)), changed);
         assert_eq!(conflicts(&form(), &shown, &posted), []);
         // Both chose the same plan.
-        let message = "Name: somebody else changed this answer to “Marie”. Save again to replace it.";
+        let message = "Name: another person changed this answer to “Marie”. Save again to replace it.";
         assert_eq!(conflicts(&form(), &stored, &posted), [("payload.name".to_owned(), message.to_owned())]);
         let values: Vec<_> =
             inputs(&form(), &stored, Some(&posted)).into_iter().map(|input| input.value).collect();

@@ -65,7 +65,7 @@ pub(super) async fn update(
 /// the new ones, so that saving once more replaces them.
 fn conflict(form: &Value, payload: &Value, posted: &FormSubmission) -> Option<Refusal> {
     let errors = conflicts(form, payload, posted);
-    let detail = "Somebody else has changed these answers meanwhile. Save again to replace theirs.";
+    let detail = "Another person has changed these answers meanwhile. Save again to replace theirs.";
     (!errors.is_empty())
         .then(|| Refusal::of_fields(StatusCode::CONFLICT, "Changed meanwhile", detail, errors))
 }
