@@ -83,17 +83,16 @@ pub(super) fn conflicts(form: &Value, payload: &Value, posted: &FormSubmission) 
 }
 
 impl Entry {
-    /// Returns what an input shows of the stored answer.
+    /// Returns what an input shows of the stored answer, which may be from before the field got its type.
     fn stored(field: &Value, payload: &Value) -> Self {
         let stored = &payload[name_of(field)];
-        let text = match stored {
-            Value::Null => String::new(),
-            Value::Array(_) if field["type"] == "multiselect" => String::new(),
-            Value::String(text) => text.clone(),
-            Value::Bool(is_checked) => if *is_checked { "on" } else { "" }.to_owned(),
-            other => other.to_string(),
-        };
-        Self::new(text, texts(stored))
+        match (field["type"].as_str().unwrap_or_default(), stored) {
+            ("multiselect", _) => Self::new(String::new(), texts(stored)),
+            ("checkbox", _) => Self::new(if *stored == true { "on" } else { "" }.to_owned(), Vec::new()),
+            (_, Value::Null) => Self::new(String::new(), Vec::new()),
+            (_, Value::String(text)) => Self::new(text.clone(), Vec::new()),
+            (_, other) => Self::new(other.to_string(), Vec::new()),
+        }
     }
 
     /// Returns what was posted; `None` if the form had no input for the field.
@@ -241,6 +240,15 @@ mod tests {
         assert_eq!(Value::Object(changes(&form(), &posted(&payload, other))), changed);
         let wrong = answers(&form(), &FormSubmission::parse("payload.guests=many"));
         assert_eq!(Value::Object(wrong), json!({ "guests": "many" }));
+    }
+
+    #[test]
+    fn an_answer_from_before_its_field_got_its_type_stays_until_it_is_changed() {
+        let payload =
+            json!({ "name": ["a"], "message": true, "guests": "many", "tags": "x", "agreed": "yes" });
+        let same = "payload.name=[\"a\"]&payload.message=true&payload.guests=many&payload.plan=&payload.tags[]=&\
+                    payload.agreed=&payload.day=";
+        assert_eq!(changes(&form(), &posted(&payload, same)), Map::new());
     }
 
     #[test]
