@@ -6,6 +6,7 @@
 mod api_client;
 mod assets;
 mod charts;
+mod content_hash;
 mod file_store;
 mod flash;
 mod form_submission;

@@ -1,6 +1,6 @@
 //! The style sheet, the script and the icon, under addresses with the hash of their content.
 
-use sha2::{Digest, Sha256};
+use crate::content_hash::content_hash;
 
 /// One style sheet for all screens: a file for what they share, and one for each group of screens.
 const STYLE: &str = concat!(
@@ -21,7 +21,7 @@ pub(crate) struct StaticFile {
 
 impl StaticFile {
     fn new(extension: &str, content_type: &'static str, content: &'static str) -> Self {
-        let hash = hex::encode(&Sha256::digest(content)[..8]);
+        let hash = content_hash(content);
         Self { path: format!("/console/console-{hash}.{extension}"), content_type, content }
     }
 }

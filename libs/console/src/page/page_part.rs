@@ -2,8 +2,8 @@
 
 use axum::response::{IntoResponse, Response};
 use http::{HeaderName, HeaderValue, StatusCode, header};
-use sha2::{Digest, Sha256};
 
+use crate::content_hash::content_hash;
 use crate::viewer::Viewer;
 
 /// The header that names a part by the selector of its element: `#pane`.
@@ -17,7 +17,7 @@ pub(super) fn requested(viewer: &Viewer) -> Option<&str> {
 
 /// Returns the response with an entity tag, or 304 if the client has this content already.
 pub(super) fn with_entity_tag(viewer: &Viewer, mut response: Response, content: &str) -> Response {
-    let tag = format!("\"{}\"", hex::encode(&Sha256::digest(content)[..8]));
+    let tag = format!("\"{}\"", content_hash(content));
     let is_known = viewer.header(header::IF_NONE_MATCH) == Some(&tag);
     if is_known {
         response = StatusCode::NOT_MODIFIED.into_response();

@@ -45,7 +45,7 @@ pub(super) async fn respond(
     add(page).respond(console, viewer, &account)
 }
 
-/// Returns the names and ids of the forms that the screens show.
+/// Returns the newest hundred forms. The screens show their names and ids.
 pub(super) async fn list_forms(console: &Console, viewer: &Viewer) -> Answer {
     console.call(viewer, Call::of(&FORMS_LIST).query("sort", "newest").query("limit", "100")).await
 }

@@ -1,14 +1,14 @@
 //! The inputs for the answers of a submission, by the types of the form's fields, and the answers that they post.
 //!
-//! Each input is posted with a digest of what it showed. So two persons can edit a submission at the same time: only what the
+//! Each input is posted with a hash of what it showed. So two persons can edit a submission at the same time: only what the
 //! viewer has changed is sent, and an answer that both have changed is found.
 
 use chrono::NaiveDate;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
-use sha2::{Digest, Sha256};
 
 use super::view::{EXCERPT_CHARS, text_of};
+use crate::content_hash::content_hash;
 use crate::form_submission::FormSubmission;
 
 /// An input for an answer.
@@ -22,14 +22,14 @@ pub(super) struct AnswerInput {
     value: String,
     options: Vec<String>,
     chosen: Vec<String>,
-    /// Name and value of the hidden input with the digest of the stored answer.
+    /// Name and value of the hidden input with the hash of the stored answer.
     shown_name: String,
     shown: String,
 }
 
 /// What an input holds: its text, and the chosen options of a list.
 #[derive(Debug)]
-struct Entry {
+struct InputContent {
     text: String,
     chosen: Vec<String>,
 }
@@ -58,7 +58,7 @@ pub(super) fn answers(form: &Value, posted: &FormSubmission) -> Map<String, Valu
 
 /// Returns the posted answers that the viewer has changed.
 pub(super) fn changes(form: &Value, posted: &FormSubmission) -> Map<String, Value> {
-    let changed = fields(form).filter(|field| Entry::changed(field, posted).is_some());
+    let changed = fields(form).filter(|field| InputContent::changed(field, posted).is_some());
     changed.filter_map(|field| Some((name_of(field).to_owned(), answer(field, posted)?))).collect()
 }
 
@@ -66,8 +66,8 @@ pub(super) fn changes(form: &Value, posted: &FormSubmission) -> Map<String, Valu
 /// message.
 pub(super) fn conflicts(form: &Value, payload: &Value, posted: &FormSubmission) -> Vec<(String, String)> {
     let is_conflict = |field: &&Value| {
-        let (stored, shown) = (Entry::stored(field, payload).digest(), posted.get(&shown_name(field)));
-        let changed = Entry::changed(field, posted).filter(|new| new.digest() != stored);
+        let (stored, shown) = (InputContent::stored(field, payload).hash(), posted.get(&shown_name(field)));
+        let changed = InputContent::changed(field, posted).filter(|new| new.hash() != stored);
         changed.is_some() && shown.is_some_and(|shown| shown != stored)
     };
     let message = |field: &Value| {
@@ -82,7 +82,7 @@ pub(super) fn conflicts(form: &Value, payload: &Value, posted: &FormSubmission) 
     fields(form).filter(is_conflict).map(|field| (input_name(field), message(field))).collect()
 }
 
-impl Entry {
+impl InputContent {
     /// Returns what an input shows of the stored answer, which may be from before the field got its type.
     fn stored(field: &Value, payload: &Value) -> Self {
         let stored = &payload[name_of(field)];
@@ -106,7 +106,7 @@ impl Entry {
 
     /// Returns what was posted if it is not what the input showed.
     fn changed(field: &Value, posted: &FormSubmission) -> Option<Self> {
-        Self::posted(field, posted).filter(|new| posted.get(&shown_name(field)) != Some(&new.digest()))
+        Self::posted(field, posted).filter(|new| posted.get(&shown_name(field)) != Some(&new.hash()))
     }
 
     fn new(text: String, chosen: Vec<String>) -> Self {
@@ -114,11 +114,11 @@ impl Entry {
         Self { text: text.replace("\r\n", "\n"), chosen }
     }
 
-    fn digest(&self) -> String {
+    fn hash(&self) -> String {
         // Browsers post options in the order of the page.
         let mut chosen = self.chosen.clone();
         chosen.sort();
-        hex::encode(&Sha256::digest(json!([self.text, chosen]).to_string())[..8])
+        content_hash(&json!([self.text, chosen]).to_string())
     }
 }
 
@@ -153,10 +153,10 @@ fn shown_name(field: &Value) -> String {
 fn input(field: &Value, payload: &Value, posted: Option<&FormSubmission>) -> AnswerInput {
     let text = |member: &str| field[member].as_str().unwrap_or_default().to_owned();
     let name = input_name(field);
-    let stored = Entry::stored(field, payload);
-    let shown = stored.digest();
-    let changed = posted.and_then(|posted| Entry::changed(field, posted));
-    let Entry { text: value, chosen } = changed.unwrap_or(stored);
+    let stored = InputContent::stored(field, payload);
+    let shown = stored.hash();
+    let changed = posted.and_then(|posted| InputContent::changed(field, posted));
+    let InputContent { text: value, chosen } = changed.unwrap_or(stored);
     let mut options = texts(&field["options"]);
     // An answer from before the options changed stays until it is changed.
     let former = chosen.iter().chain([&value]).filter(|one| !one.is_empty());
@@ -187,7 +187,7 @@ fn input(field: &Value, payload: &Value, posted: Option<&FormSubmission>) -> Ans
 
 /// Returns the posted answer to a field; `None` if the form had no input for it.
 fn answer(field: &Value, posted: &FormSubmission) -> Option<Value> {
-    let Entry { text, chosen } = Entry::posted(field, posted)?;
+    let InputContent { text, chosen } = InputContent::posted(field, posted)?;
     Some(match field["type"].as_str().unwrap_or_default() {
         "multiselect" if chosen.is_empty() => Value::Null,
         "multiselect" => json!(chosen),

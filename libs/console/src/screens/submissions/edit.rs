@@ -61,7 +61,7 @@ pub(super) async fn update(
     page.respond(&console, &viewer).await
 }
 
-/// Returns the refusal if another person has changed the same answers meanwhile. The page that shows it holds the digests of
+/// Returns the refusal if another person has changed the same answers meanwhile. The page that shows it holds the hashes of
 /// the new ones, so that saving once more replaces them.
 fn conflict(form: &Value, payload: &Value, posted: &FormSubmission) -> Option<Refusal> {
     let errors = conflicts(form, payload, posted);
