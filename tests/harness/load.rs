@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use anyhow::anyhow;
+use anyhow::{Context as _, anyhow};
 use hyper_util::client::legacy;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
@@ -94,7 +94,10 @@ impl Outcome {
 
 /// A running load.
 pub struct Load {
+    began: Instant,
     stop: watch::Sender<bool>,
+    /// When the newest answered request was sent, after the start of the load.
+    newest_answered: watch::Receiver<Duration>,
     kinds: JoinSet<Outcome>,
 }
 
@@ -102,9 +105,21 @@ impl Load {
     /// Starts to send.
     pub fn start(kinds: Vec<Rate>) -> Self {
         let (stop, stopped) = watch::channel(false);
+        let (answered, newest_answered) = watch::channel(Duration::ZERO);
         let began = Instant::now();
-        let kinds = kinds.into_iter().map(|kind| send_at_rate(kind, began, stopped.clone())).collect();
-        Self { stop, kinds }
+        let kinds = kinds
+            .into_iter()
+            .map(|kind| send_at_rate(kind, began, answered.clone(), stopped.clone()))
+            .collect();
+        Self { began, stop, newest_answered, kinds }
+    }
+
+    /// Waits until a request is answered that was sent after this call.
+    pub async fn until_answered(&mut self) -> anyhow::Result<()> {
+        let now = self.began.elapsed();
+        let answered = self.newest_answered.wait_for(|sent| *sent > now);
+        tokio::time::timeout(TIMEOUT, answered).await.context("no request was answered for a minute")??;
+        Ok(())
     }
 
     /// Stops, waits for the requests that are on their way, and returns what became of all.
@@ -122,7 +137,12 @@ impl Load {
     }
 }
 
-async fn send_at_rate(kind: Rate, began: Instant, mut stopped: watch::Receiver<bool>) -> Outcome {
+async fn send_at_rate(
+    kind: Rate,
+    began: Instant,
+    newest_answered: watch::Sender<Duration>,
+    mut stopped: watch::Receiver<bool>,
+) -> Outcome {
     let mut ticks = tokio::time::interval(Duration::from_secs(1) / kind.per_second);
     ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
     let mut requests = JoinSet::new();
@@ -134,14 +154,20 @@ async fn send_at_rate(kind: Rate, began: Instant, mut stopped: watch::Receiver<b
         }
         let request = (kind.send)(number);
         number += 1;
+        let newest_answered = newest_answered.clone();
         requests.spawn(async move {
             let sent = Instant::now();
+            let sent_after = sent - began;
             let answered = tokio::time::timeout(TIMEOUT, request).await;
-            (
-                sent - began,
-                answered.unwrap_or_else(|_| Err(anyhow!("no answer after a minute"))),
-                sent.elapsed(),
-            )
+            let result = answered.unwrap_or_else(|_| Err(anyhow!("no answer after a minute")));
+            if result.is_ok() {
+                newest_answered.send_if_modified(|newest| {
+                    let is_newer = sent_after > *newest;
+                    *newest = sent_after.max(*newest);
+                    is_newer
+                });
+            }
+            (sent_after, result, sent.elapsed())
         });
     }
     let mut outcome = Outcome { sent: BTreeMap::from([(kind.name, number)]), ..Outcome::default() };

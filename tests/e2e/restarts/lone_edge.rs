@@ -21,8 +21,9 @@ async fn a_lone_edge_refuses_connections_for_a_moment_and_cuts_none() -> Result<
         Replica::start(PROGRAM, &system, "edge-server", &set_of("edge-server", &[&upstream])).await?;
     let scene = Scene::create(&system, edge.port()).await?;
 
-    let load = Load::start([scene.page_views(), scene.api_calls()].concat());
+    let mut load = Load::start([scene.page_views(), scene.api_calls()].concat());
     let (_shutdown, start) = edge.restart().await?;
+    load.until_answered().await?;
     let outcome = load.stop().await;
     let cut: Vec<_> = outcome.failures.iter().filter(|failure| !failure.is_refused).collect();
     ensure!(cut.is_empty(), "requests failed whose connection was accepted: {cut:#?}");
