@@ -2,6 +2,8 @@
 
 /// The largest index of an array. A larger one would make the console allocate what the API refuses anyway.
 const INDEX_MAX: usize = 500;
+/// The largest number of steps. A value of more would be nested so deeply that building it could overflow the stack.
+const STEPS_MAX: usize = 16;
 
 /// A step from a value to one of its parts.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -12,7 +14,7 @@ pub(super) enum Step {
     Append,
 }
 
-/// Returns the steps of a name; `None` if it is no path.
+/// Returns the steps of a name; `None` if it is no path, or too long for one.
 pub(super) fn parse(name: &str) -> Option<Vec<Step>> {
     let mut steps = Vec::new();
     for member in name.split('.') {
@@ -28,8 +30,11 @@ pub(super) fn parse(name: &str) -> Option<Vec<Step>> {
             };
             steps.push(step);
             rest = after;
+            if steps.len() > STEPS_MAX {
+                return None;
+            }
         }
-        if !rest.is_empty() {
+        if !rest.is_empty() || steps.len() > STEPS_MAX {
             return None;
         }
     }
@@ -47,6 +52,16 @@ mod tests {
         assert_eq!(parse("scopes[]"), Some(vec![member("scopes"), Step::Append]));
         for wrong in ["", "a[", "a[x]", "a]b", "[0]", "a[99999]", "a..b"] {
             assert_eq!(parse(wrong).filter(|_| wrong != "a]b"), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn stack_overflow_by_a_name_of_many_steps_is_prevented() {
+        for (first, more) in [("a", ".a"), ("a", "[0]"), ("a", "[]"), ("a[0]", ".a[0]")] {
+            let nested = |count: usize| first.to_owned() + &more.repeat(count);
+            assert!(parse(&nested(3)).is_some());
+            assert_eq!(parse(&nested(STEPS_MAX)), None, "{more}");
+            assert_eq!(parse(&nested(1_000_000)), None, "{more}");
         }
     }
 }

@@ -1,5 +1,7 @@
 //! The fields of a posted form.
 
+use std::collections::HashMap;
+
 use axum::body::Bytes;
 use axum::extract::{FromRequest, Request};
 use axum::response::{IntoResponse, Response};
@@ -15,46 +17,59 @@ const HIDDEN: [&str; 2] = ["account", "idempotency_key"];
 
 /// The fields of a posted form, in their order.
 #[derive(Debug, Clone)]
-pub(crate) struct FormSubmission(Vec<(String, String)>);
+pub(crate) struct FormSubmission {
+    fields: Vec<(String, String)>,
+    /// The places of each name, so that a form of many fields is not searched through for each of them.
+    places: HashMap<String, Vec<usize>>,
+}
 
 impl<S: Send + Sync> FromRequest<S> for FormSubmission {
     type Rejection = Response;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Response> {
         let body = Bytes::from_request(request, state).await.map_err(IntoResponse::into_response)?;
-        let fields = form_urlencoded::parse(&body).into_owned().collect::<Vec<_>>();
+        let fields: Vec<_> = form_urlencoded::parse(&body).into_owned().collect();
         if fields.is_empty() {
             return Err((StatusCode::BAD_REQUEST, "The form was posted without fields.\n").into_response());
         }
-        Ok(Self(fields))
+        Ok(Self::of(fields))
     }
 }
 
 impl FormSubmission {
     /// Returns the form of these fields, such as of a form that was posted in another encoding.
     pub(crate) fn of(fields: Vec<(String, String)>) -> Self {
-        Self(fields)
+        let mut places: HashMap<String, Vec<usize>> = HashMap::new();
+        for (place, (name, _)) in fields.iter().enumerate() {
+            if let Some(known) = places.get_mut(name) {
+                known.push(place);
+            } else {
+                places.insert(name.clone(), vec![place]);
+            }
+        }
+        Self { fields, places }
     }
 
     #[cfg(test)]
     pub(crate) fn parse(body: &str) -> Self {
-        Self(form_urlencoded::parse(body.as_bytes()).into_owned().collect())
+        Self::of(form_urlencoded::parse(body.as_bytes()).into_owned().collect())
     }
 
     /// Returns the fields in their order, without those that every form has.
     pub(crate) fn fields(&self) -> impl Iterator<Item = (&str, &str)> {
-        let fields = self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        let fields = self.fields.iter().map(|(name, value)| (name.as_str(), value.as_str()));
         fields.filter(|(name, _)| !HIDDEN.contains(name))
     }
 
     /// Returns the last value of a field; `None` if it is absent or empty.
     pub(crate) fn get(&self, name: &str) -> Option<&str> {
-        let found = self.0.iter().rev().find(|(found, _)| found == name);
-        found.map(|(_, value)| value.as_str()).filter(|value| !value.is_empty())
+        self.all(name).next_back().filter(|value| !value.is_empty())
     }
 
-    pub(crate) fn all<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a str> {
-        self.0.iter().filter(move |(found, _)| found == name).map(|(_, value)| value.as_str())
+    /// Returns all values of a field, in their order.
+    pub(crate) fn all(&self, name: &str) -> impl DoubleEndedIterator<Item = &str> {
+        let places = self.places.get(name).into_iter().flatten();
+        places.filter_map(|place| self.fields.get(*place)).map(|(_, value)| value.as_str())
     }
 
     /// Returns the account that the page was made for.
@@ -70,7 +85,7 @@ impl FormSubmission {
     /// Returns the last value of each field, to show the form again as it was.
     pub(crate) fn kept(&self) -> Value {
         let mut kept = Map::new();
-        for (name, value) in self.0.iter().filter(|(name, _)| !HIDDEN.contains(&name.as_str())) {
+        for (name, value) in self.fields.iter().filter(|(name, _)| !HIDDEN.contains(&name.as_str())) {
             if let Some(list) = name.strip_suffix("[]") {
                 let values = kept.entry(list).or_insert_with(|| Value::Array(Vec::new()));
                 values
@@ -89,7 +104,7 @@ impl FormSubmission {
     pub(crate) fn to_json(&self, document: &Value, operation: &Operation) -> Value {
         let schema = Schema::of(document, operation);
         let mut body = Value::Object(Map::new());
-        for (name, text) in self.0.iter().filter(|(name, _)| !HIDDEN.contains(&name.as_str())) {
+        for (name, text) in self.fields.iter().filter(|(name, _)| !HIDDEN.contains(&name.as_str())) {
             let Some(steps) = field_path::parse(name) else { continue };
             set(&mut body, schema, &steps, text);
         }
@@ -115,12 +130,11 @@ fn set(target: &mut Value, schema: Schema<'_>, steps: &[Step], text: &str) {
             }
             let Value::Object(members) = target else { return };
             let is_new = !members.contains_key(name);
-            let mut value = members.get(name).cloned().unwrap_or_default();
-            let before = value.clone();
-            set(&mut value, part, rest, text);
+            let value = members.entry(name).or_insert(Value::Null);
+            set(value, part, rest, text);
             // A field that was left out adds no member, unless null was meant.
-            if !(is_new && value.is_null() && before.is_null() && !part.is_nullable) {
-                members.insert(name.clone(), value);
+            if is_new && value.is_null() && !part.is_nullable {
+                members.remove(name);
             }
         }
         Step::Index(index) => {
@@ -161,6 +175,15 @@ mod tests {
     fn document() -> Value {
         let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../control-plane/openapi.json");
         serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn a_field_has_its_last_value_and_all_values_their_order() {
+        let form = FormSubmission::parse("a=1&b=&a=2&b[]=x&a=3&b[]=y");
+        assert_eq!((form.get("a"), form.get("b"), form.get("c")), (Some("3"), None, None));
+        assert_eq!(form.all("a").collect::<Vec<_>>(), ["1", "2", "3"]);
+        assert_eq!(form.all("b[]").collect::<Vec<_>>(), ["x", "y"]);
+        assert_eq!(form.all("c").count(), 0);
     }
 
     #[test]
