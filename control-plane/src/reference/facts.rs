@@ -48,7 +48,7 @@ pub(super) const COMMON_ERRORS: [Code; 3] = [Code::RateLimited, Code::Internal, 
 fn particular_errors(operation: &Operation) -> &'static [Code] {
     match (operation.method.as_str(), operation.path.as_str()) {
         ("POST", "/api/pages") => &[Code::SlugTaken, Code::QuotaExceeded, Code::NotFound],
-        ("PUT", "/api/pages/{id}") => &[Code::StaleWrite],
+        ("PUT", "/api/pages/{id}" | "/api/forms/{id}") => &[Code::StaleWrite],
         ("POST", "/api/launch") => &[Code::QuotaExceeded, Code::NotFound, Code::Conflict],
         ("POST", "/api/pipeline") => &[Code::QuotaExceeded, Code::NotFound, Code::Forbidden],
         ("POST", "/api/pages/{id}/entries") => &[Code::QuotaExceeded],
@@ -61,9 +61,8 @@ fn particular_errors(operation: &Operation) -> &'static [Code] {
         }
         ("POST", "/api/account/domains") => &[Code::PlanRestricted, Code::QuotaExceeded, Code::Conflict],
         ("PUT", "/api/account/subdomain") => &[Code::Conflict],
-        ("GET", "/api/forms/{id}/export") | ("PATCH", "/api/forms/{id}/submissions/{subId}") => {
-            &[Code::PlanRestricted]
-        }
+        ("GET", "/api/forms/{id}/export") => &[Code::PlanRestricted],
+        ("PATCH", "/api/forms/{id}/submissions/{subId}") => &[Code::PlanRestricted, Code::StaleWrite],
         ("PUT", "/api/forms/{id}/submissions/upsert") => &[Code::PlanRestricted, Code::FormFull],
         ("POST", "/api/forms/{id}/submit") => {
             &[Code::DuplicateSubmission, Code::FormClosed, Code::FormFull, Code::LoopDetected]

@@ -30,7 +30,7 @@ pub use idempotency::IdempotencyKey;
 pub use listing::{ListResponse, PageInfo, PaginationQuery, Sort};
 pub use meta::{Meta, Usage, UsageCounter};
 pub use nul_characters::field_error_of as nul_error;
-pub use precondition::{IfMatch, etag};
+pub use precondition::{IfMatch, etag, stale};
 pub use problem::{Challenge, Code, Problem};
 pub use registry::{Elsewhere, Endpoint, MAX_BODY_BYTES, Resource, Uncompressed, document_of, endpoints_of};
 pub use reply::{Created, CreatedOrChanged, Deletion, DoneOrAccepted, Envelope, NextStep, Reply};

@@ -1,4 +1,4 @@
-//! `ETag` and `If-Match`: conditional updates that reject lost updates.
+//! `ETag`, `If-Match` and `ifUnmodifiedSince`: conditional updates that reject lost updates.
 //!
 //! A tag is the time of the last edit in milliseconds, which rises with every edit.
 
@@ -12,8 +12,10 @@ use chrono::{DateTime, Utc};
 use http::request::Parts;
 use http::{HeaderMap, HeaderValue, header};
 use schemars::json_schema;
+use serde_json::Value;
 
 use crate::document::required_parameter;
+use crate::problem::{Code, Problem};
 
 const DESCRIPTION: &str =
     "The `ETag` of an earlier response. If the resource was edited since, the request is rejected with 409.";
@@ -36,6 +38,15 @@ impl IfMatch {
 pub fn etag(updated_at: DateTime<Utc>) -> HeaderMap {
     let value = HeaderValue::from_str(&tag(updated_at));
     value.map(|value| (header::ETAG, value)).into_iter().collect()
+}
+
+/// Returns the error for a resource, such as a page, that was edited since the caller read it. `updated_at` is the time of
+/// the last edit as responses show it.
+pub fn stale(noun: &str, updated_at: Value) -> Problem {
+    let at = updated_at.as_str().unwrap_or_default();
+    Problem::new(Code::StaleWrite, format!("the {noun} was changed at {at}"))
+        .with("updatedAt", updated_at)
+        .hint("read it again, and update it with its current updatedAt")
 }
 
 fn tag(updated_at: DateTime<Utc>) -> String {

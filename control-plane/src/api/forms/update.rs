@@ -16,7 +16,7 @@ use serde_json::json;
 use store::forms::{Form, lock_form, update_form};
 use store::submissions::update_unique_digests;
 use uuid::Uuid;
-use web::{Code, Json, Path, Problem, Reply};
+use web::{Json, Path, Problem, Reply};
 
 use super::views::{AppearanceInput, FormView, SpamGuardInput, views};
 use super::{closes_at, mappings};
@@ -117,7 +117,7 @@ pub(super) async fn update(
     let form = lock_form(&mut tx, call.account_id, id).await?;
     let mut form = form.ok_or_else(|| Problem::not_found("form"))?;
     if request.if_unmodified_since.is_some_and(|since| since < form.updated_at) {
-        return Err(stale(form.updated_at));
+        return Err(web::stale("form", json!(form.updated_at)));
     }
     let rule = comparison(&form);
     let webhook_ids = request.webhook_ids.clone();
@@ -150,12 +150,6 @@ fn check(settings: &Settings<'_>, other: Option<&FieldError>) -> Result<(), Prob
 }
 
 /// The error for a form that has changed since the caller read it.
-fn stale(updated_at: DateTime<Utc>) -> Problem {
-    Problem::new(Code::StaleWrite, format!("the form was changed at {updated_at}"))
-        .with("updatedAt", json!(updated_at))
-        .hint("read it again, and update it with its current updatedAt")
-}
-
 fn field_names(form: &Form) -> BTreeSet<String> {
     form.fields.iter().map(|field| field.name.clone()).collect()
 }

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use store::pages::PageChange;
 use uuid::Uuid;
-use web::{Code, IfMatch, Json, Path, Problem, Reply, WithHeaders};
+use web::{IfMatch, Json, Path, Problem, Reply, WithHeaders};
 
 use super::views::{PageDetailView, finish, millis};
 use crate::App;
@@ -74,7 +74,7 @@ pub(super) async fn update(
     let updated_at = store::pages::lock_page(&mut tx, call.account_id, id).await?;
     let updated_at = updated_at.ok_or_else(|| Problem::not_found("page"))?;
     if request.if_unmodified_since.is_some_and(|since| since < updated_at) || !if_match.allows(updated_at) {
-        return Err(stale(updated_at));
+        return Err(web::stale("page", json!(millis(updated_at))));
     }
     let change = PageChange {
         title: request.title,
@@ -88,12 +88,4 @@ pub(super) async fn update(
     };
     store::pages::update_page(&mut tx, call.account_id, id, change, call.now).await?;
     finish(call, &app, tx, id).await
-}
-
-/// The error for a page that has changed since the caller read it.
-fn stale(updated_at: DateTime<Utc>) -> Problem {
-    let detail = format!("the page was changed at {}", millis(updated_at));
-    Problem::new(Code::StaleWrite, detail)
-        .with("updatedAt", json!(millis(updated_at)))
-        .hint("read it again, and update it with its current updatedAt")
 }

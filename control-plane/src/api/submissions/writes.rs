@@ -10,6 +10,7 @@ use domain::submissions::{BYTES_MAX, EXTERNAL_ID_CHARS_MAX, Status};
 use domain::{FieldError, submissions as rules};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 use store::forms::{Form, lock_form};
 use store::submissions::{
     NewSubmission, StatusLimits, SubmissionOutcome, UpdateOutcome, WriteContext, find_id_by_external_id,
@@ -34,11 +35,13 @@ pub(super) struct UpsertSubmissionRequest {
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct UpdateSubmissionRequest {
     /// Answers to set, by field name; null removes one.
     #[schemars(extend("minProperties" = 1))]
     payload: Answers,
+    /// The `updatedAt` of an earlier response: if the submission has changed since, the update is rejected.
+    if_unmodified_since: Option<DateTime<Utc>>,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -117,15 +120,19 @@ pub(super) async fn update(
     call: Call<scope::SubmissionsUpdate>,
     State(app): State<App>,
     Path((form_id, id)): Path<(Uuid, Uuid)>,
-    Json(UpdateSubmissionRequest { payload }): Json<UpdateSubmissionRequest>,
+    Json(request): Json<UpdateSubmissionRequest>,
 ) -> Result<Reply<SubmissionResponse>, Problem> {
     check_plan(&call)?;
+    let payload = request.payload;
     if payload.is_empty() {
         let message = "payload must have at least one answer";
         return Err(Problem::validation(vec![FieldError::new("payload", "required", message)]));
     }
     let (mut tx, form, context) = begin(&call, &app, form_id).await?;
     let submission = find_submission(&mut tx, call.account_id, form_id, id).await?.ok_or_else(not_found)?;
+    if request.if_unmodified_since.is_some_and(|since| since < submission.updated_at) {
+        return Err(web::stale("submission", json!(submission.updated_at)));
+    }
     let normalized = normalize(&form, &answers::merge(&submission.payload, payload.clone()))?;
     let normalized = answers::retain_removed_fields(normalized, &form.fields, &submission.payload, &payload);
     check_size(&normalized)?;

@@ -1,5 +1,6 @@
 //! The inbox: counts, what happened after a submission, sending again, and deleting many.
 
+use futures::future::join_all;
 use http::{Method, StatusCode};
 use serde_json::json;
 
@@ -114,4 +115,33 @@ async fn spam_says_why_in_words() {
     api.execute(&spam).await.unwrap();
     let page = ada.get(&format!("/console/forms/{form}/submissions/{id}?status=spam")).await;
     page.contains("hidden field filled in, too many from one network").contains("Held back as spam");
+}
+
+#[tokio::test]
+async fn of_persons_who_save_the_same_answer_at_once_one_replaces_it_and_the_others_are_told() {
+    let api = Api::start(&[]).await;
+    let ada = Visitor::sign_in(&api).await;
+    let account = ada.account_id.to_string();
+    let form = contact_form(&api, &ada.key).await;
+    let id = submission(&api, &ada.key, &form, json!({ "name": "Mary" })).await;
+    let path = format!("/console/forms/{form}/submissions/{id}");
+    let edit = format!("{path}/edit");
+    let shown = ada.get(&edit).await.hidden("shown.name");
+    let names = ["Ada", "Charles", "Grace", "Joan", "Luigi"];
+    let saved = join_all(names.map(async |name| {
+        let fields = [("account", account.as_str()), ("shown.name", &shown), ("payload.name", name)];
+        (name, ada.post(&edit, &fields).await)
+    }))
+    .await;
+    let stored = ada.get(&path).await;
+    for (name, page) in &saved {
+        if page.status == StatusCode::SEE_OTHER {
+            stored.contains(name);
+        } else {
+            assert_eq!(page.status, StatusCode::CONFLICT, "{}", page.html);
+            page.contains("another person changed this answer").contains(&format!("value=\"{name}\""));
+        }
+    }
+    let replaced = saved.iter().filter(|(_, page)| page.status == StatusCode::SEE_OTHER).count();
+    assert_eq!(replaced, 1);
 }

@@ -153,6 +153,19 @@ async fn a_merge_overwrites_only_given_answers() {
         assert_eq!((status, &problem["fieldErrors"][0]["field"]), (400, &json!(field)), "{problem}");
     }
     assert_eq!(fixture.delivered(&webhook).await.len(), 3, "rejected writes are not delivered");
+    let path = format!("/submissions/{id}");
+    let read = || fixture.send(Method::GET, &path, &Value::Null);
+    let merge_since = async |note: &str, since: Value| {
+        let body = json!({"payload": {"note": note}, "ifUnmodifiedSince": since});
+        fixture.send(Method::PATCH, &path, &body).await
+    };
+    let since = read().await.1["data"]["updatedAt"].clone();
+    assert_eq!(merge_since("first", since.clone()).await.0, 200);
+    let (status, problem) = merge_since("second", since).await;
+    assert_eq!((status, &problem["code"]), (409, &json!("stale_write")), "{problem}");
+    let stored = read().await.1;
+    assert_eq!(stored["data"]["payload"]["note"], "first", "a refused update changes nothing");
+    assert_eq!(problem["updatedAt"], stored["data"]["updatedAt"]);
     assert_eq!(fixture.merge(&Uuid::nil().to_string(), json!({"note": "y"})).await.0, 404);
     let other = Fixture { form: Uuid::nil(), ..fixture };
     assert_eq!(other.merge(id, json!({"note": "y"})).await.0, 404, "the submission belongs to another form");

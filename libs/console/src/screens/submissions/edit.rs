@@ -18,6 +18,11 @@ use crate::screens::{AccountForm, PathParameters};
 use crate::state::Console;
 use crate::viewer::Viewer;
 
+/// The code of the API's refusal of an update of what was changed since it was read.
+const STALE: &str = "stale_write";
+/// How often the answers are compared again because the submission was changed meanwhile.
+const ATTEMPTS_MAX: u32 = 3;
+
 /// Shows the answers in inputs.
 pub(super) async fn show(State(console): State<Console>, viewer: Viewer, path: PathParameters) -> Response {
     let (form, submission) = read(&console, &viewer, path.get("id"), Some(path.get("submission"))).await;
@@ -40,25 +45,43 @@ pub(super) async fn update(
     posted: AccountForm,
 ) -> Response {
     let (form_id, id) = (path.get("id"), path.get("submission"));
-    let (form, submission) = read(&console, &viewer, form_id, Some(id)).await;
-    let mut problem = None;
-    if let (Ok(form), Some(Ok(submission))) = (&form, &submission) {
-        let payload = changes(form, &posted);
-        if payload.is_empty() {
-            return redirect(&console, &submission_path(form_id, id), Some(Flash::NothingChanged));
+    let mut attempts = 0;
+    loop {
+        attempts += 1;
+        let (form, submission) = read(&console, &viewer, form_id, Some(id)).await;
+        let mut problem = None;
+        if let (Ok(form), Some(Ok(submission))) = (&form, &submission) {
+            match save(&console, &viewer, form, &submission["data"], &posted).await {
+                Ok(flash) => return redirect(&console, &submission_path(form_id, id), Some(flash)),
+                // It was changed after it had been read: perhaps to the same answers, perhaps to others.
+                Err(refusal) if refusal.code == STALE && attempts < ATTEMPTS_MAX => continue,
+                Err(refusal) => problem = Some(refusal),
+            }
         }
-        let call = Call::of(&SUBMISSIONS_UPDATE).path("id", form_id).path("subId", id);
-        let saved = match conflict(form, &submission["data"]["payload"], &posted) {
-            Some(refusal) => Err(refusal),
-            None => console.call(&viewer, call.body(json!({ "payload": payload }))).await,
-        };
-        match saved {
-            Ok(_) => return redirect(&console, &submission_path(form_id, id), Some(Flash::AnswersSaved)),
-            Err(refusal) => problem = Some(refusal),
-        }
+        let page = Shown { form_id, form, submission, posted: Some(&posted), problem };
+        return page.respond(&console, &viewer).await;
     }
-    let page = Shown { form_id, form, submission, posted: Some(&posted), problem };
-    page.respond(&console, &viewer).await
+}
+
+/// Saves the changed answers, if the submission is still as it was read and another person has changed none of them.
+async fn save(
+    console: &Console,
+    viewer: &Viewer,
+    form: &Value,
+    submission: &Value,
+    posted: &FormSubmission,
+) -> Result<Flash, Refusal> {
+    let payload = changes(form, posted);
+    if payload.is_empty() {
+        return Ok(Flash::NothingChanged);
+    }
+    if let Some(refusal) = conflict(form, &submission["payload"], posted) {
+        return Err(refusal);
+    }
+    let text = |name: &str| submission[name].as_str().unwrap_or_default().to_owned();
+    let call = Call::of(&SUBMISSIONS_UPDATE).path("id", &text("formId")).path("subId", &text("id"));
+    let body = json!({ "payload": payload, "ifUnmodifiedSince": submission["updatedAt"] });
+    console.call(viewer, call.body(body)).await.map(|_| Flash::AnswersSaved)
 }
 
 /// Returns the refusal if another person has changed the same answers meanwhile. The page that shows it holds the hashes of
