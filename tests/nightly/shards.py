@@ -91,7 +91,9 @@ def questions(stack, key, site):
     base = f"{stack['base_url']}/api/analytics"
     steps = [{"event": "page_view", "filters": {"url": "/page/0"}}, {"event": "page_view"}]
     answers = [fixture.call("GET", f"{base}/query?siteId={site['id']}&period=7d&{query}", key) for query in QUERIES]
-    answers.append(fixture.call("POST", f"{base}/funnel", key, {"siteId": site["id"], "period": "7d", "steps": steps}))
+    funnel = {"siteId": site["id"], "period": "7d", "steps": steps}
+    answers.append(fixture.call("POST", f"{base}/funnel", key, funnel))
+    answers.append(fixture.call("POST", f"{base}/funnel/drop-off", key, {**funnel, "steps": [steps[0], {"event": "page_view", "filters": {"url": "/page/1"}}], "step": 2}))
     # The second time with the sums of settled days from memory.
     overview = f"{base}/overview?siteId={site['id']}&period=7d&compare=true&metric=page_views"
     answers += [fixture.call("GET", overview, key) for _ in range(2)]
@@ -225,7 +227,7 @@ def check(program, folder, chdb):
             for ours, theirs in zip(sum(answers, []), sum(expected, []), strict=True):
                 assert ours == theirs, f"{str(ours)[:1000]}\n{str(theirs)[:1000]}"
             own = sites_by_shard(cluster, sites)
-            rows.append((f"{len(QUERIES) + 5} questions about {SITES} sites, {len(own[1])} and {len(own[2])} of a shard", "as with one server"))
+            rows.append((f"{len(QUERIES) + 6} questions about {SITES} sites, {len(own[1])} and {len(own[2])} of a shard", "as with one server"))
             print("two shards give the same answers", flush=True)
 
             began = [int(count(shard)) for shard in cluster.shards]

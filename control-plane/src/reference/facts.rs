@@ -120,7 +120,9 @@ pub(super) fn limits_of(operation: &Operation) -> Vec<String> {
         ("PATCH", "/api/forms/{id}/submissions/{subId}") => limits.push("Not on free.".to_owned()),
         ("GET", "/api/forms/{id}/export") => limits.push("Not on free.".to_owned()),
         ("GET", "/api/analytics/sessions") => limits.push("Windows of at most 7 days.".to_owned()),
-        ("POST", "/api/analytics/funnel") => limits.push("2 to 5 steps.".to_owned()),
+        ("POST", "/api/analytics/funnel" | "/api/analytics/funnel/drop-off") => {
+            limits.push("2 to 5 steps.".to_owned());
+        }
         ("POST", "/api/collect") => {
             limits.push("30 events a minute from one address; more are dropped.".to_owned());
             limits.push(on_plans("Events a month", |limits| limits.events_per_month));

@@ -6,7 +6,7 @@
 
 mod aggregate;
 mod columns;
-mod funnel;
+pub(crate) mod funnel;
 mod join;
 pub(crate) mod report;
 mod retention;

@@ -17,6 +17,7 @@ mod sessions;
 mod shards;
 mod tls;
 
+pub use analytics::funnel::DropOff;
 pub use analytics::report::{BreakdownSums, ComparedSums, Report, ReportQuery};
 pub use analytics::site_analytics::{QueryLimits, SiteAnalytics};
 pub use analytics::visits::{ViewedPage, VisitList, VisitSummary};

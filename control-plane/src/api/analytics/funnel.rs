@@ -38,7 +38,7 @@ pub(super) struct QueryFunnelRequest {
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct FunnelStep {
+pub(super) struct FunnelStep {
     /// `page_view`, or the name of a custom event.
     #[schemars(length(min = 1, max = 64))]
     event: String,

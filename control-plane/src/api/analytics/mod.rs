@@ -1,5 +1,6 @@
 //! Analytics: sites with counted visits, and queries over their events.
 
+mod drop_off;
 mod funnel;
 pub(super) mod insert;
 mod metrics;
@@ -19,6 +20,7 @@ use store::usage::{self, Counter};
 use uuid::Uuid;
 use web::{Created, Json, PageInfo, Path, Problem, Query, Reply, Sort};
 
+use self::drop_off::drop_off;
 use self::funnel::funnel;
 use self::insert::{AnalyticsSiteInput, check_subdomain};
 use self::metrics::query;
@@ -45,6 +47,12 @@ pub(super) fn resource() -> web::Resource<App> {
             "/api/analytics/overview",
             overview,
             "Get a site's figures, series and top values over a period, each compared with the previous one",
+        )
+        .extension()
+        .post(
+            "/api/analytics/funnel/drop-off",
+            drop_off,
+            "Query which pages visits viewed next that left a funnel before one of its steps",
         )
         .extension()
         .post("/api/analytics/sites", create, "Create an analytics site")

@@ -1,6 +1,7 @@
 //! More than 50,000 events of four sites in four time zones, including daylight saving changes: every response
 //! agrees with the reference count.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
@@ -264,6 +265,8 @@ async fn check_funnel(fixture: &Fixture, site: &Site, rng: &mut Rng) {
         one.event.name == *name && filters.iter().all(holds)
     };
     let mut reached = vec![0_u64; steps.len()];
+    let left_out = 1 + usize::try_from(rng.below(steps.len() as u64 - 1)).unwrap();
+    let mut next_pages: BTreeMap<String, u64> = BTreeMap::new();
     for visit in 0..model.visits.len() {
         let own: Vec<&VisitorEvent> = model
             .events
@@ -273,8 +276,16 @@ async fn check_funnel(fixture: &Fixture, site: &Site, rng: &mut Rng) {
             .collect();
         let level = max_steps(&own, &|one, step: usize| fits(one, visit, &steps[step]), steps.len());
         reached.iter_mut().take(level).for_each(|count| *count += 1);
+        if level == left_out {
+            let done = own.iter().filter(|one| fits(one, visit, &steps[level - 1]));
+            let done = done.map(|one| one.event.received_at).max().unwrap();
+            let later =
+                own.iter().filter(|one| one.event.name == "page_view" && one.event.received_at > done);
+            let next = later.map(|one| (one.event.received_at, model.value(one, visit, "url"))).min();
+            *next_pages.entry(next.map(|(_, page)| page).unwrap_or_default()).or_default() += 1;
+        }
     }
-    let body = json!({
+    let mut body = json!({
         "siteId": site.id, "period": "custom", "from": from, "to": to,
         "steps": steps.iter().map(|(event, filters)| {
             let filters: serde_json::Map<String, Value> =
@@ -286,6 +297,23 @@ async fn check_funnel(fixture: &Fixture, site: &Site, rng: &mut Rng) {
     let counts: Vec<_> =
         response["steps"].as_array().unwrap().iter().map(|step| step["count"].as_u64().unwrap()).collect();
     assert_eq!(counts, reached, "{}: {body}", model.zone);
+
+    let limit = 1 + usize::try_from(rng.below(6)).unwrap();
+    body["step"] = json!(left_out + 1);
+    body["limit"] = json!(limit);
+    let response = fixture.post("/api/analytics/funnel/drop-off", &body).await;
+    assert_eq!(response["visits"], reached[left_out - 1] - reached[left_out], "{}: {body}", model.zone);
+    assert_eq!(response["ended"], next_pages.remove("").unwrap_or_default(), "{}: {body}", model.zone);
+    let mut expected: Vec<_> = next_pages.into_iter().map(|(page, visits)| (Reverse(visits), page)).collect();
+    expected.sort();
+    expected.truncate(limit);
+    let received: Vec<_> = response["nextPages"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| (Reverse(row["visits"].as_u64().unwrap()), row["page"].as_str().unwrap().to_owned()))
+        .collect();
+    assert_eq!(received, expected, "{}: {body}", model.zone);
 }
 
 /// The maximum number of funnel steps that match distinct events in order of time, by exhaustive search.

@@ -70,6 +70,15 @@ async fn an_invalid_query_is_rejected_field_by_field() {
         let body = json!({"siteId": site, "steps": steps});
         assert_eq!(rejected(Method::POST, "/api/analytics/funnel".into(), body).await, fields, "{steps}");
     }
+    for (step, limit, fields) in [
+        (json!(1), json!(10), "step"),
+        (json!(3), json!(101), "step limit"),
+        (json!(null), json!(10), "step"),
+    ] {
+        let body = json!({"siteId": site, "steps": [&json!({"event": "a"}), &json!({"event": "b"})], "step": step, "limit": limit});
+        let path = "/api/analytics/funnel/drop-off".to_owned();
+        assert_eq!(rejected(Method::POST, path, body).await, fields, "{step} {limit}");
+    }
     // Only the first few of very many errors are reported.
     let many: serde_json::Map<_, _> = (0..14).map(|number| (format!("f{number:02}"), json!("x"))).collect();
     let body = json!({"siteId": site, "steps": vec![json!({"event": "a", "filters": many}); 5]});

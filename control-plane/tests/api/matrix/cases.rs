@@ -366,6 +366,10 @@ pub(super) fn all() -> Vec<Case> {
             let steps = json!([{"event": "page_view"}, {"event": "sign up"}]);
             body(json!({"siteId": it.site, "steps": steps}))
         }),
+        row("analytics.drop_off", "body.siteId", Names(Analytics), |_, it| {
+            let steps = json!([{"event": "page_view"}, {"event": "sign up"}]);
+            body(json!({"siteId": it.site, "steps": steps, "step": 2}))
+        }),
         row("analytics.retention", "body.siteId", Names(Analytics), |_, it| body(json!({"siteId": it.site}))),
         last("analytics.delete", "", Names(Analytics), |_, it| path(it.site, Value::Null)),
         row("automations.list", "", Lists(Automations), |_, _| nothing()),

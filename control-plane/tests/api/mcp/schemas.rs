@@ -24,6 +24,7 @@ const NOT_PLAYED: &[&str] = &[
     "analytics.realtime",
     "analytics.sessions",
     "analytics.funnel",
+    "analytics.drop_off",
     "analytics.retention",
     "sessions.current",
     "sessions.delete",

@@ -43,6 +43,11 @@ pub(super) fn about(site_id: &str) -> Vec<ExampleQuery> {
             json!({"siteId": site_id, "period": "7d", "steps": [{"event": "page_view"}, {"event": ORDER_STARTED}, {"event": ORDER_SENT}]}),
         ),
         post(
+            "Where visits went that ordered nothing",
+            "/api/analytics/funnel/drop-off",
+            json!({"siteId": site_id, "period": "7d", "steps": [{"event": "page_view"}, {"event": ORDER_STARTED}], "step": 2}),
+        ),
+        post(
             "Returning visitors by day",
             "/api/analytics/retention",
             json!({"siteId": site_id, "period": "7d", "firstEvent": "page_view", "returnEvent": "page_view", "granularity": "day"}),

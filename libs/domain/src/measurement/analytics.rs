@@ -9,6 +9,7 @@
 mod buckets;
 mod cohorts;
 mod dimensions;
+mod drop_off;
 mod filters;
 mod funnels;
 mod metric_query;
@@ -27,6 +28,10 @@ pub use cohorts::{
     mean_retention, parse_retention_query, retention_hint,
 };
 pub use dimensions::{Dimension, NONE, Subject};
+pub use drop_off::{
+    DropOffQuery, NEXT_PAGES_DEFAULT, NEXT_PAGES_MAX, NextPage, RawDropOffQuery, next_pages,
+    parse_drop_off_query,
+};
 pub use filters::{FILTERS_MAX, Filter, VALUE_CHARS_MAX};
 pub use funnels::{
     FunnelQuery, FunnelStepResult, RawFunnelQuery, RawFunnelStep, STEPS_MAX, STEPS_MIN, Step, fill_steps,

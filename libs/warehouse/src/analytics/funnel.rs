@@ -1,15 +1,26 @@
-//! The steps of a funnel that visits reached.
+//! The steps of a funnel that visits reached, and where they went instead of the next one.
 
 use clickhouse::Row;
-use domain::analytics::{Filter, FunnelQuery, Step};
+use domain::analytics::{DropOffQuery, Filter, FunnelQuery, Step};
 use domain::tracking::PAGE_VIEW;
 use serde::Deserialize;
 
-use super::columns::{self, EVENTS, OVER_MIDNIGHT, VISITS};
-use super::join::Join;
+use super::columns::{self, EVENTS, OVER_MIDNIGHT, PAGE_VIEWS, VISITS};
+use super::join::{Join, with_first_ids};
 use super::site_analytics::SiteAnalytics;
-use super::statement::{Statement, VISIT_MAX};
+use super::statement::{Bound, Statement, VISIT_MAX};
 use crate::error::Error;
+
+/// Where the visits went that left a funnel before one of its steps.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct DropOff {
+    /// Number of these visits.
+    pub visits: u64,
+    /// Number of those that viewed no further page.
+    pub ended: u64,
+    /// The pages that the others viewed next, with their number of visits, most first.
+    pub next_pages: Vec<(String, u64)>,
+}
 
 #[derive(Row, Deserialize)]
 struct ReachedRow {
@@ -17,47 +28,130 @@ struct ReachedRow {
     visits: u64,
 }
 
+#[derive(Row, Deserialize)]
+struct NextPageRow {
+    /// Empty for the visits that ended.
+    page: String,
+    visits: u64,
+    /// Number of visits in all rows, also those that are not returned.
+    total: u64,
+}
+
 impl SiteAnalytics<'_> {
     /// Counts the visits that reached each step.
     pub async fn funnel(&self, funnel: &FunnelQuery) -> Result<Vec<u64>, Error> {
         let mut statement = self.statement();
-        statement.bind_range(funnel.range);
-        let (mut of_event, mut of_visit, mut any, mut steps) = (vec![], vec![], vec![], vec![]);
-        let mut visits = VISITS.to_owned();
-        for (at, step) in funnel.steps.iter().enumerate() {
-            let (event, visit) = conditions(&mut statement, step);
-            if at == 0 {
-                visits.push_str(&first_step_condition(step, &event, visit.as_deref()));
-            }
-            of_event.push(format!("{event} AS e{at}"));
-            any.push(event);
-            if let Some(visit) = visit {
-                of_visit.push(format!("({visit}) AS v{at}"));
-                steps.push(format!("e{at} AND v{at}"));
-            } else {
-                steps.push(format!("e{at}"));
-            }
-        }
-        let join = Join {
-            event_columns: of_event.iter().map(String::as_str).collect(),
-            events: format!("{EVENTS} AND ({})", any.join(" OR ")),
-            visit_columns: of_visit.iter().map(String::as_str).collect(),
-            visits,
-        };
-        // `windowFunnel` takes milliseconds, not DateTime64. With `strict_once` an event that matches two steps counts for one.
-        let window = VISIT_MAX.num_milliseconds();
+        let parts = FunnelParts::bind(&mut statement, funnel);
         statement.push(&format!(
-            "SELECT level, count() AS visits FROM (SELECT windowFunnel({window}, 'strict_once')("
+            "SELECT level, count() AS visits FROM (SELECT {} AS level {} GROUP BY first_id, start) GROUP BY level",
+            parts.level(),
+            parts.rows(),
         ));
-        statement
-            .push("toUInt64(toUnixTimestamp64Milli(received_at)), ")
-            .push(&steps.join(", "))
-            .push(") AS level ");
-        statement.push(&join.rows()).push(" GROUP BY first_id, start) GROUP BY level");
         let rows = self.rows::<ReachedRow>(statement).await?;
         let reached =
             |step: usize| rows.iter().filter(|row| usize::from(row.level) > step).map(|row| row.visits).sum();
         Ok((0..funnel.steps.len()).map(reached).collect())
+    }
+
+    /// Counts the visits that completed some steps and not the next one, by the page that they viewed after these steps.
+    ///
+    /// The page views are joined with these visits in a second scan: to collect those of all visits in the first one would
+    /// need memory for each page view and not for each visit.
+    pub async fn drop_off(&self, query: &DropOffQuery) -> Result<DropOff, Error> {
+        let mut statement = self.statement();
+        let parts = FunnelParts::bind(&mut statement, &query.funnel);
+        let Some(last) = query.completed.checked_sub(1).and_then(|last| parts.steps.get(last)) else {
+            return Ok(DropOff::default());
+        };
+        let left = format!(
+            "SELECT first_id, start, any(ended) AS visit_end, maxIf(received_at, {}) AS step_done, {} AS level {} \
+             GROUP BY first_id, start HAVING level = {}",
+            last.condition,
+            parts.level(),
+            parts.rows(),
+            query.completed,
+        );
+        // The event of the step itself stands for a visit that viewed no page after it.
+        let events = format!("{EVENTS} AND ({PAGE_VIEWS} OR {})", last.event);
+        let is_view = format!("{PAGE_VIEWS} AS is_view");
+        statement.bind("shown", Bound::Number(i64::from(query.limit) + 1));
+        statement.push(&format!(
+            "SELECT page, count() AS visits, sum(count()) OVER () AS total FROM \
+             (SELECT argMinIf(path, (received_at, path), is_view AND received_at > step_done) AS page \
+             FROM ({}) AS e INNER JOIN ({left}) AS v USING (first_id) \
+             WHERE received_at >= step_done AND received_at <= visit_end GROUP BY first_id, start) \
+             GROUP BY page ORDER BY page != '', visits DESC, page LIMIT {{shown:Int64}}",
+            with_first_ids(&["path", &is_view], &events),
+        ));
+        let rows = self.rows::<NextPageRow>(statement).await?;
+        let mut found = DropOff { visits: rows.first().map_or(0, |row| row.total), ..DropOff::default() };
+        for NextPageRow { page, visits, .. } in rows {
+            if page.is_empty() {
+                found.ended = visits;
+            } else {
+                found.next_pages.push((page, visits));
+            }
+        }
+        found.next_pages.truncate(query.limit as usize);
+        Ok(found)
+    }
+}
+
+/// The expressions of a funnel, whose values are bound.
+struct FunnelParts {
+    steps: Vec<StepParts>,
+    /// The condition of the visits that may have done the first step.
+    visits: String,
+}
+
+struct StepParts {
+    /// The condition of the event.
+    event: String,
+    /// The column of the event's condition, and that of the visit's, if any.
+    columns: (String, Option<String>),
+    /// The condition of the joined row.
+    condition: String,
+}
+
+impl FunnelParts {
+    fn bind(statement: &mut Statement, funnel: &FunnelQuery) -> Self {
+        statement.bind_range(funnel.range);
+        let mut visits = VISITS.to_owned();
+        let mut steps = Vec::new();
+        for (at, step) in funnel.steps.iter().enumerate() {
+            let (event, visit) = conditions(statement, step);
+            if at == 0 {
+                visits.push_str(&first_step_condition(step, &event, visit.as_deref()));
+            }
+            let condition = if visit.is_some() { format!("e{at} AND v{at}") } else { format!("e{at}") };
+            let columns = (format!("{event} AS e{at}"), visit.map(|visit| format!("({visit}) AS v{at}")));
+            steps.push(StepParts { event, columns, condition });
+        }
+        Self { steps, visits }
+    }
+
+    /// Returns the number of steps that a visit reached.
+    ///
+    /// `windowFunnel` takes milliseconds, not DateTime64. With `strict_once` an event that matches two steps counts for one.
+    fn level(&self) -> String {
+        let steps: Vec<_> = self.steps.iter().map(|step| step.condition.as_str()).collect();
+        let window = VISIT_MAX.num_milliseconds();
+        format!(
+            "windowFunnel({window}, 'strict_once')(toUInt64(toUnixTimestamp64Milli(received_at)), {})",
+            steps.join(", ")
+        )
+    }
+
+    /// Returns SQL of the events that match a step, joined with their visits, from `FROM` on.
+    fn rows(&self) -> String {
+        let events: Vec<_> = self.steps.iter().map(|step| step.event.as_str()).collect();
+        Join {
+            event_columns: self.steps.iter().map(|step| step.columns.0.as_str()).collect(),
+            events: format!("{EVENTS} AND ({})", events.join(" OR ")),
+            visit_columns: self.steps.iter().filter_map(|step| step.columns.1.as_deref()).collect(),
+            visits: self.visits.clone(),
+        }
+        .rows()
     }
 }
 
