@@ -45,6 +45,9 @@ for (const javaScriptEnabled of [true, false]) {
     await ada.click("button", "Show the funnel");
     await ada.seesText("0 of 1 visits went all the way: 0 %.");
     assert.ok(ada.page.url().includes("nowhere"), "the address is that of the funnel");
+    await ada.page.getByRole("link", { name: /^1 left before step 2/ }).click();
+    await ada.seesText("1 visit did the step before and not this one. None ended there.");
+    await ada.page.getByRole("row", { name: /^\/pricing 1 100 %/ }).waitFor();
     await ada.click("link", "Retention");
     await ada.page.getByRole("link", { name: "Days", exact: true }).click();
     await ada.page.getByRole("cell", { name: "100 % so far" }).first().waitFor();
@@ -155,7 +158,11 @@ test("the screens of a site and of the account are accessible and fit, full, emp
     const root = await siteWith(key, ["/", `/${"long-".repeat(30)}`, "/done"]);
     // In the activity, the link to a thing with a short name stands below that to its operation.
     assert.equal((await call(system.base, "POST", "/api/folders", { key, body: { name: "Client" } })).status, 201);
-    const asked = { plan: "/console/account?plan=scale", deletion: `${root}/settings?delete=true` };
+    const asked = {
+      plan: "/console/account?plan=scale",
+      deletion: `${root}/settings?delete=true`,
+      left: `${root}/funnels?steps[0].value=/&steps[1].value=/nowhere&left=2`,
+    };
     await checkScreens(ada, "full", width, { ...account, figures: root, ...views(root), sites: "/console/analytics?all=true", ...asked });
     await checkScreens(ada, "refused", width, {
       visits: `${root}/visits?period=custom&from=2026-01-01&to=2026-03-01`,

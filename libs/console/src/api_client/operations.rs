@@ -62,6 +62,7 @@ operations! {
     ANALYTICS_OVERVIEW = "analytics.overview", GET "/api/analytics/overview";
     ANALYTICS_SESSIONS = "analytics.sessions", GET "/api/analytics/sessions";
     ANALYTICS_FUNNEL = "analytics.funnel", POST "/api/analytics/funnel";
+    ANALYTICS_DROP_OFF = "analytics.drop_off", POST "/api/analytics/funnel/drop-off";
     ANALYTICS_RETENTION = "analytics.retention", POST "/api/analytics/retention";
 
     AUTOMATIONS_LIST = "automations.list", GET "/api/automations";

@@ -1,5 +1,6 @@
 //! Funnels: how many visits completed a series of steps, and where the others left.
 
+mod left;
 mod show;
 mod steps;
 

@@ -66,6 +66,15 @@ impl StepRows {
         self.filled().map(step).collect()
     }
 
+    /// Returns the query with these steps, so that its link leads to this funnel even if they were only suggested.
+    pub(super) fn add_to(&self, query: &UrlQuery) -> UrlQuery {
+        self.filled().fold(query.clone(), |query, (number, row)| {
+            let kind = if row.is_event { "event" } else { "page" };
+            let query = query.with(&format!("steps[{number}].kind"), Some(kind));
+            query.with(&format!("steps[{number}].value"), Some(&row.value))
+        })
+    }
+
     /// Returns the labels of the steps for the API, in their order.
     pub(super) fn labels(&self) -> Vec<String> {
         self.filled().map(|(_, row)| row.value.clone()).collect()
@@ -102,6 +111,8 @@ mod tests {
             [json!({ "event": "page_view", "filters": { "url": "/" } }), json!({ "event": "sign up" })];
         assert_eq!(rows.to_json(), steps);
         assert_eq!(rows.labels(), ["/", "sign up"]);
+        let link = UrlQuery::parse(&rows.add_to(&UrlQuery::parse("period=7d")).to_link()[1..]);
+        assert_eq!((StepRows::of(&link), link.get("period")), (Some(rows.clone()), Some("7d")));
         let mut refusal = Refusal::new(StatusCode::BAD_REQUEST, "validation_failed", "x", "x");
         let problem = |field: &str| FieldProblem { field: field.to_owned(), message: "m".to_owned() };
         refusal.field_errors = vec![problem("steps[1].event"), problem("period")];
