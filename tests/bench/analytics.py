@@ -109,6 +109,11 @@ KPI = f"SELECT sum(page_views), uniqExact(visitor), count(), sum(bounce), sum({S
 FUNNEL = ("SELECT level, count() FROM (SELECT windowFunnel(90000000, 'strict_once')(toUInt64(toUnixTimestamp64Milli(received_at)), a, b, c) AS level "
     + JOIN.format(columns="name = 'page_view' AND path = '/page/0' AS a, name = 'page_view' AS b, name = 'sign up' AS c",
                   events=E + " AND name IN ('page_view', 'sign up')", visits=S) + " GROUP BY visitor, start) GROUP BY level")
+# One scan, which collects the page views of every visit: less time than ours, and memory for each view instead of each visit.
+DROP_OFF = ("SELECT next, count() AS visits FROM (SELECT windowFunnel(90000000, 'strict_once')(toUInt64(toUnixTimestamp64Milli(received_at)), a, b) AS level,"
+    " maxIf(received_at, a) AS done, arraySort(arrayFilter(v -> v.1 > done, groupArrayIf((received_at, path), name = 'page_view')))[1].2 AS next "
+    + JOIN.format(columns="name, path, name = 'page_view' AND path = '/page/0' AS a, name = 'page_view' AND path = '/page/1' AS b",
+                  events=E + " AND name = 'page_view'", visits=S) + " GROUP BY visitor, start HAVING level = 1) GROUP BY next ORDER BY visits DESC LIMIT 11")
 # Besides cohorts, the response lists the days on which visitor ids were reset.
 RETENTION = ["""SELECT toMonday(first) AS came, arrayJoin(periods) AS there, count() FROM (SELECT min(day) AS first, groupUniqArray(toMonday(day)) AS periods
 FROM returns WHERE site_id = '{site}' AND name = 'page_view' GROUP BY returner) GROUP BY came, there""",
@@ -199,11 +204,13 @@ def measure(stack, millions):
     get = lambda path: lambda: fixture.call("GET", f"{base}/api/analytics/{path}", key)
     post = lambda path, body: lambda: fixture.call("POST", f"{base}/api/analytics/{path}", key, {"siteId": site, **body})
     steps = [{"event": "page_view", "filters": {"url": "/page/0"}}, {"event": "page_view"}, {"event": "sign up"}]
+    drop_off = [{"event": "page_view", "filters": {"url": f"/page/{number}"}} for number in range(2)]
     cases = [(name, get(f"query?siteId={site}&period=30d&{query}"), lean) for name, query, lean in QUERIES]
     cases += [
         ("realtime", get(f"realtime?siteId={site}"), REALTIME),
         ("sessions, newest 50 of 7 days", get(f"sessions?siteId={site}&period=7d"), LIST),
         ("funnel of 3 steps", post("funnel", {"period": "30d", "steps": steps}), [FUNNEL]),
+        ("where visits left a funnel", post("funnel/drop-off", {"period": "30d", "steps": drop_off, "step": 2}), [DROP_OFF]),
         ("retention by week", post("retention", {"period": "30d", "granularity": "week"}), RETENTION),
     ]
     rows, repetitions = [], REPETITIONS.get(millions, REPETITIONS[10])

@@ -149,7 +149,6 @@ fn check(settings: &Settings<'_>, other: Option<&FieldError>) -> Result<(), Prob
     if errors.is_empty() { Ok(()) } else { Err(Problem::validation(errors)) }
 }
 
-/// The error for a form that has changed since the caller read it.
 fn field_names(form: &Form) -> BTreeSet<String> {
     form.fields.iter().map(|field| field.name.clone()).collect()
 }

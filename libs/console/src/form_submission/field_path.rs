@@ -30,15 +30,12 @@ pub(super) fn parse(name: &str) -> Option<Vec<Step>> {
             };
             steps.push(step);
             rest = after;
-            if steps.len() > STEPS_MAX {
-                return None;
-            }
         }
-        if !rest.is_empty() || steps.len() > STEPS_MAX {
+        if !rest.is_empty() {
             return None;
         }
     }
-    Some(steps)
+    (steps.len() <= STEPS_MAX).then_some(steps)
 }
 
 #[cfg(test)]
