@@ -9,6 +9,9 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC};
 /// What is escaped in a segment of a path: a value is a single segment, whatever it contains.
 pub(crate) const PATH_SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_');
 
+/// Maximum number of parameters; further ones are ignored. No page has as many.
+const PARAMETERS_MAX: usize = 100;
+
 /// The parameters of a query, in their order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct UrlQuery(Vec<(String, String)>);
@@ -23,7 +26,12 @@ impl<S: Send + Sync> FromRequestParts<S> for UrlQuery {
 
 impl UrlQuery {
     pub(crate) fn parse(query: &str) -> Self {
-        Self(form_urlencoded::parse(query.as_bytes()).into_owned().collect())
+        Self::of(form_urlencoded::parse(query.as_bytes()).into_owned())
+    }
+
+    /// Returns the query of these names and values.
+    pub(crate) fn of(parameters: impl Iterator<Item = (String, String)>) -> Self {
+        Self(parameters.take(PARAMETERS_MAX).collect())
     }
 
     /// Returns the last value of a parameter; `None` if it is absent or empty.
@@ -68,5 +76,12 @@ mod tests {
         assert_eq!(UrlQuery::parse("a=1").with("a", None).to_link(), "");
         assert_eq!(query.with_prefix("filters.").collect::<Vec<_>>(), [("country", "DE")]);
         assert_eq!(UrlQuery::parse("a=1&a=&b=2").get("a"), None);
+    }
+
+    #[test]
+    fn denial_of_service_by_many_parameters_is_prevented() {
+        let many: String = (0..4_000).map(|number| format!("p{number}=1&")).collect();
+        let query = UrlQuery::parse(&many);
+        assert_eq!((query.get("p99"), query.get("p100")), (Some("1"), None));
     }
 }

@@ -19,23 +19,32 @@ pub(crate) fn field_error(json: &[u8]) -> Option<FieldError> {
 
 /// Returns the error of a JSON value with a NUL character.
 pub fn field_error_of(value: &Value) -> Option<FieldError> {
-    let field = place(value, "")?;
+    let mut steps = Vec::new();
+    if !find(value, &mut steps) {
+        return None;
+    }
+    let path: String = steps.into_iter().rev().collect();
+    let field = path.strip_prefix('.').unwrap_or(&path);
     let message = format!("{field} must not contain a NUL character");
     Some(FieldError::new(field, "nul", message))
 }
 
-fn place(value: &Value, path: &str) -> Option<String> {
+/// Returns whether there is a NUL character, and adds the steps that lead to the first one, last step first. No step is formatted
+/// before one is found: a long name around many values would be copied for each of them.
+fn find(value: &Value, steps: &mut Vec<String>) -> bool {
     match value {
-        Value::String(text) => text.contains('\0').then(|| path.to_owned()),
+        Value::String(text) => text.contains('\0'),
         Value::Array(items) => {
-            items.iter().enumerate().find_map(|(at, item)| place(item, &format!("{path}[{at}]")))
+            let found = items.iter().position(|item| find(item, steps));
+            steps.extend(found.map(|at| format!("[{at}]")));
+            found.is_some()
         }
-        Value::Object(members) => members.iter().find_map(|(name, member)| {
-            let dot = if path.is_empty() { "" } else { "." };
-            let path = format!("{path}{dot}{}", name.replace('\0', "\u{fffd}"));
-            if name.contains('\0') { Some(path) } else { place(member, &path) }
-        }),
-        _ => None,
+        Value::Object(members) => {
+            let found = members.iter().find(|(name, member)| name.contains('\0') || find(member, steps));
+            steps.extend(found.map(|(name, _)| format!(".{}", name.replace('\0', "\u{fffd}"))));
+            found.is_some()
+        }
+        _ => false,
     }
 }
 
@@ -50,6 +59,8 @@ mod tests {
             (r#"{"title": "a\u0000b"}"#, "title"),
             (r#"{"metadata": {"notes": [1, {"x": "\u0000"}]}}"#, "metadata.notes[1].x"),
             (r#"{"fieldMapping": {"a\u0000": "b"}}"#, "fieldMapping.a\u{fffd}"),
+            (r#"{".a": [["\u0000"]]}"#, ".a[0][0]"),
+            (r#"["\u0000"]"#, "[0]"),
             (r#"{"fields": [{"options": ["ok", "\\\u0000"]}]}"#, "fields[0].options[1]"),
         ] {
             assert_eq!(found(json).as_deref(), Some(field), "{json}");

@@ -15,6 +15,11 @@ use crate::api_client::operations::Operation;
 /// Hidden fields that every form has: the account that the page was made for, and the key of the write.
 const HIDDEN: [&str; 2] = ["account", "idempotency_key"];
 
+/// Maximum number of fields. The largest form of the console is a builder with all its fields, which are fewer.
+const FIELDS_MAX: usize = 20_000;
+/// Maximum number of list items that the indices of one form make: an index makes all items before it, too.
+const ITEMS_MAX: usize = 10_000;
+
 /// The fields of a posted form, in their order.
 #[derive(Debug, Clone)]
 pub(crate) struct FormSubmission {
@@ -28,9 +33,13 @@ impl<S: Send + Sync> FromRequest<S> for FormSubmission {
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Response> {
         let body = Bytes::from_request(request, state).await.map_err(IntoResponse::into_response)?;
-        let fields: Vec<_> = form_urlencoded::parse(&body).into_owned().collect();
+        let fields: Vec<_> = form_urlencoded::parse(&body).into_owned().take(FIELDS_MAX + 1).collect();
         if fields.is_empty() {
             return Err((StatusCode::BAD_REQUEST, "The form was posted without fields.\n").into_response());
+        }
+        if fields.len() > FIELDS_MAX {
+            let message = format!("A form may have at most {FIELDS_MAX} fields.\n");
+            return Err((StatusCode::PAYLOAD_TOO_LARGE, message).into_response());
         }
         Ok(Self::of(fields))
     }
@@ -104,16 +113,17 @@ impl FormSubmission {
     pub(crate) fn to_json(&self, document: &Value, operation: &Operation) -> Value {
         let schema = Schema::of(document, operation);
         let mut body = Value::Object(Map::new());
+        let mut free = ITEMS_MAX;
         for (name, text) in self.fields.iter().filter(|(name, _)| !HIDDEN.contains(&name.as_str())) {
             let Some(steps) = field_path::parse(name) else { continue };
-            set(&mut body, schema, &steps, text);
+            set(&mut body, schema, &steps, text, &mut free);
         }
         body
     }
 }
 
-/// Sets the value at a path.
-fn set(target: &mut Value, schema: Schema<'_>, steps: &[Step], text: &str) {
+/// Sets the value at a path. `free` is how many items indices may still make; a field that needs more is left out.
+fn set(target: &mut Value, schema: Schema<'_>, steps: &[Step], text: &str, free: &mut usize) {
     let Some((step, rest)) = steps.split_first() else {
         if schema.is("array") {
             append(target, schema.part(&Step::Append).value_of(text));
@@ -131,7 +141,7 @@ fn set(target: &mut Value, schema: Schema<'_>, steps: &[Step], text: &str) {
             let Value::Object(members) = target else { return };
             let is_new = !members.contains_key(name);
             let value = members.entry(name).or_insert(Value::Null);
-            set(value, part, rest, text);
+            set(value, part, rest, text, free);
             // A field that was left out adds no member, unless null was meant.
             if is_new && value.is_null() && !part.is_nullable {
                 members.remove(name);
@@ -142,10 +152,11 @@ fn set(target: &mut Value, schema: Schema<'_>, steps: &[Step], text: &str) {
                 *target = Value::Array(Vec::new());
             }
             let Value::Array(items) = target else { return };
-            if items.len() <= *index {
-                items.resize(index + 1, Value::Null);
-            }
-            set(&mut items[*index], part, rest, text);
+            let missing = (index + 1).saturating_sub(items.len());
+            let Some(left) = free.checked_sub(missing) else { return };
+            *free = left;
+            items.resize(items.len() + missing, Value::Null);
+            set(&mut items[*index], part, rest, text, free);
         }
         Step::Append => append(target, part.value_of(text)),
     }
@@ -184,6 +195,36 @@ mod tests {
         assert_eq!(form.all("a").collect::<Vec<_>>(), ["1", "2", "3"]);
         assert_eq!(form.all("b[]").collect::<Vec<_>>(), ["x", "y"]);
         assert_eq!(form.all("c").count(), 0);
+    }
+
+    #[test]
+    fn memory_exhaustion_by_many_fields_is_prevented() {
+        let post = |fields: usize| {
+            let request = Request::post("/").body("a=&".repeat(fields).into()).unwrap();
+            let form = futures::executor::block_on(FormSubmission::from_request(request, &()));
+            form.map(|form| form.fields.len()).map_err(|refused| refused.status())
+        };
+        assert_eq!(post(FIELDS_MAX), Ok(FIELDS_MAX));
+        for (fields, status) in
+            [(0, StatusCode::BAD_REQUEST), (FIELDS_MAX + 1, StatusCode::PAYLOAD_TOO_LARGE)]
+        {
+            assert_eq!(post(fields), Err(status), "{fields} fields");
+        }
+    }
+
+    #[test]
+    fn memory_exhaustion_by_nested_indices_is_prevented() {
+        fn items(value: &Value) -> usize {
+            match value {
+                Value::Array(list) => list.len() + list.iter().map(items).sum::<usize>(),
+                Value::Object(members) => members.values().map(items).sum(),
+                _ => 0,
+            }
+        }
+        let name = |number: usize| (format!("a{number}{}", "[500]".repeat(15)), "x".to_owned());
+        let form = FormSubmission::of((0..5_000).map(name).collect());
+        let made = items(&form.to_json(&document(), &KEYS_CREATE));
+        assert!((ITEMS_MAX / 2..=ITEMS_MAX).contains(&made), "{made}");
     }
 
     #[test]

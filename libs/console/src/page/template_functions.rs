@@ -74,14 +74,9 @@ fn web_link(text: &str) -> String {
 /// Returns the query of this page with parameters of the query replaced, given as name, value, name, value; an empty value
 /// removes its parameter.
 fn query_with(state: &State<'_, '_>, changes: Rest<Value>) -> String {
-    let mut query = UrlQuery::default();
-    for pair in state.lookup("query").into_iter().flat_map(|pairs| pairs.try_iter().into_iter().flatten()) {
-        let text =
-            |at: usize| pair.get_item_by_index(at).ok().and_then(|value| value.as_str().map(str::to_owned));
-        if let (Some(name), Some(value)) = (text(0), text(1)) {
-            query = query.with(&name, Some(&value));
-        }
-    }
+    let pairs = state.lookup("query").into_iter().flat_map(|pairs| pairs.try_iter().into_iter().flatten());
+    let text = |pair: &Value, at: usize| Some(pair.get_item_by_index(at).ok()?.as_str()?.to_owned());
+    let mut query = UrlQuery::of(pairs.filter_map(|pair| Some((text(&pair, 0)?, text(&pair, 1)?))));
     for change in changes.chunks(2) {
         if let [name, value] = change {
             let value =

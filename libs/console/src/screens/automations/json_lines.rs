@@ -10,64 +10,82 @@ enum Place {
     List(usize),
 }
 
+/// A container around the scan, and the length of the path that leads to it.
+struct Container {
+    place: Place,
+    path_length: usize,
+}
+
+/// The longest path that is looked for. Those of the API's problems are shorter, unless a name in the text is very long.
+const PATH_BYTES_MAX: usize = 500;
+
 /// Returns the line of the value at each path, from 1 on. A value that is missing has the line of the nearest one around it.
-/// The text must be valid JSON.
+/// The text must be valid JSON. The time grows with the length of the text, whatever it contains.
 pub(super) fn lines_of(text: &str, paths: &[&str]) -> Vec<usize> {
     let mut found: Vec<(usize, usize)> = paths.iter().map(|_| (0, 1)).collect();
-    let mut places: Vec<Place> = Vec::new();
+    let mut containers: Vec<Container> = Vec::new();
+    // The path of the innermost container.
+    let mut path = String::new();
     let (mut at, mut line) = (0, 1);
     let bytes = text.as_bytes();
     while let Some(byte) = bytes.get(at) {
         let mut end = at + 1;
+        let mut is_value = false;
         match byte {
             b'\n' => line += 1,
-            b'}' | b']' => drop(places.pop()),
-            b',' => match places.last_mut() {
+            b'}' | b']' => path.truncate(containers.pop().map_or(0, |closed| closed.path_length)),
+            b',' => match containers.last_mut().map(|container| &mut container.place) {
                 Some(Place::List(index)) => *index += 1,
                 Some(Place::Object(name)) => *name = None,
                 None => {}
             },
             b'"' => {
                 end = end_of_text(bytes, at);
-                match places.last_mut() {
+                match containers.last_mut().map(|container| &mut container.place) {
                     Some(Place::Object(name @ None)) => *name = member(&text[at..end]),
-                    _ => note(&places, line, paths, &mut found),
+                    _ => is_value = true,
                 }
             }
-            b'{' | b'[' => {
-                note(&places, line, paths, &mut found);
-                places.push(if *byte == b'{' { Place::Object(None) } else { Place::List(0) });
-            }
             b' ' | b'\t' | b'\r' | b':' => {}
-            _ => note(&places, line, paths, &mut found),
+            _ => is_value = true,
+        }
+        if is_value {
+            let path_length = path.len();
+            push_step(&mut path, containers.last().map(|container| &container.place));
+            note(&path, line, paths, &mut found);
+            match byte {
+                b'{' => containers.push(Container { place: Place::Object(None), path_length }),
+                b'[' => containers.push(Container { place: Place::List(0), path_length }),
+                _ => path.truncate(path_length),
+            }
         }
         at = end;
     }
     found.into_iter().map(|(_, line)| line).collect()
 }
 
-/// Remembers the line for the paths that lead here or deeper.
-fn note(places: &[Place], line: usize, paths: &[&str], found: &mut [(usize, usize)]) {
-    let mut here = String::new();
-    for place in places {
-        match place {
-            Place::Object(Some(name)) => {
-                if !here.is_empty() {
-                    here.push('.');
-                }
-                here.push_str(name);
+/// Appends the step from a container to the value at this place.
+fn push_step(path: &mut String, place: Option<&Place>) {
+    match place {
+        Some(Place::Object(Some(name))) => {
+            if !path.is_empty() {
+                path.push('.');
             }
-            Place::List(index) => {
-                // Writing to memory does not fail.
-                let _written = write!(here, "[{index}]");
-            }
-            Place::Object(None) => {}
+            path.push_str(name);
         }
+        Some(Place::List(index)) => {
+            // Writing to memory does not fail.
+            let _written = write!(path, "[{index}]");
+        }
+        Some(Place::Object(None)) | None => {}
     }
+}
+
+/// Remembers the line for the paths that lead here or deeper.
+fn note(here: &str, line: usize, paths: &[&str], found: &mut [(usize, usize)]) {
     for (path, (length, found)) in paths.iter().zip(found) {
-        let is_around = path
-            .strip_prefix(here.as_str())
-            .is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']));
+        let is_around = path.len() <= PATH_BYTES_MAX
+            && path.strip_prefix(here).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']));
         if is_around && here.len() > *length {
             (*length, *found) = (here.len(), line);
         }
@@ -118,6 +136,16 @@ mod tests {
     fn other_text_does_not_break_it() {
         for text in ["", "{\"", "]]]", "{\"a\\", "\"\\\"", "[,,,", "ä"] {
             assert_eq!(lines_of(text, &["a"]).len(), 1, "{text}");
+        }
+    }
+
+    #[test]
+    fn denial_of_service_by_nested_or_long_names_is_prevented() {
+        let name = "n".repeat(500_000);
+        let list = format!("{{\"{name}\": [{}]}}", vec!["0"; 200_000].join(","));
+        for text in ["[".repeat(1 << 20), "{\"a\":".repeat(200_000), list] {
+            // It took hours when each value formatted its whole path.
+            assert_eq!(lines_of(&text, &["a", &format!("{name}[199999]")]), [1, 1]);
         }
     }
 

@@ -53,6 +53,7 @@ impl PostedParts {
                 return Ok((FormSubmission::of(fields), field));
             }
             let mut value = Vec::new();
+            left = left.checked_sub(name.len() as u64 + 1).ok_or_else(too_large)?;
             while let Some(bytes) = field.chunk().await.map_err(|error| unreadable(&error))? {
                 left = left.checked_sub(bytes.len() as u64).ok_or_else(too_large)?;
                 value.extend_from_slice(&bytes);
