@@ -55,6 +55,7 @@ pub(super) async fn update(
                 Ok(flash) => return redirect(&console, &submission_path(form_id, id), Some(flash)),
                 // It was changed after it had been read: perhaps to the same answers, perhaps to others.
                 Err(refusal) if refusal.code == STALE && attempts < ATTEMPTS_MAX => continue,
+                Err(refusal) if refusal.code == STALE => problem = Some(changed_again()),
                 Err(refusal) => problem = Some(refusal),
             }
         }
@@ -91,6 +92,13 @@ fn conflict(form: &Value, payload: &Value, posted: &FormSubmission) -> Option<Re
     let detail = "Another person has changed these answers meanwhile. Save again to replace theirs.";
     (!errors.is_empty())
         .then(|| Refusal::of_fields(StatusCode::CONFLICT, "Changed meanwhile", detail, errors))
+}
+
+/// Returns the refusal if other answers were changed each time that the answers were compared.
+fn changed_again() -> Refusal {
+    let detail =
+        "Other answers of this submission were changed at the same moment. Nothing was saved. Save again.";
+    Refusal::new(StatusCode::CONFLICT, STALE, "Changed meanwhile", detail)
 }
 
 /// Adds a submission. The page's key is its external id, so that a page that is posted twice adds one.
