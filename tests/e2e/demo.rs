@@ -9,7 +9,7 @@ use http::{Method, StatusCode};
 use crate::PROGRAM;
 
 /// For each printed call, the JSON pointers to values that must not be empty.
-const NOT_EMPTY: [&[&str]; 10] = [
+const NOT_EMPTY: [&[&str]; 11] = [
     &["/total", "/series/0/value", "/series/5/value", "/comparison/from"],
     &["/total", "/breakdown/0/value", "/breakdown/4/key"],
     // Without a location database on this machine, all countries are unknown.
@@ -19,6 +19,7 @@ const NOT_EMPTY: [&[&str]; 10] = [
     &["/activeVisitors"],
     &["/total", "/sessions/0/pageCount", "/sessions/0/pages/1/url", "/sessions/0/device"],
     &["/steps/0/count", "/steps/1/count", "/steps/2/count", "/overallRate"],
+    &["/visits", "/ended", "/nextPages/0/visits"],
     &["/cohorts/0/total", "/cohorts/5/total", "/averageRetention/0", "/averageRetention/1"],
     &["/eventCount"],
 ];

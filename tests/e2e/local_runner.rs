@@ -145,13 +145,17 @@ async fn demo_calls_return_figures(output: &str) -> Result<()> {
             Some(body) => client.retry_until_ok(Method::POST, url, &serde_json::from_str(body)?).await?,
             None => client.get(url).await?.json(),
         };
-        let kind = uri.path().split('/').nth(3).unwrap_or_default();
+        let kind = match uri.path().split('/').skip(3).collect::<Vec<_>>()[..] {
+            ["funnel", kind] | [kind, ..] => kind,
+            [] => "",
+        };
         let has_figures = match kind {
             "query" => answer["total"].as_f64() > Some(0.0),
             // There may be no active visitor.
             "realtime" => answer["activeVisitors"].is_u64(),
             "sessions" => answer["sessions"][0]["pages"][1]["url"].is_string(),
             "funnel" => answer["steps"][2]["count"].as_u64() > Some(0),
+            "drop-off" => answer["nextPages"][0]["visits"].as_u64() > Some(0),
             "retention" => answer["cohorts"][0]["total"].as_u64() > Some(0),
             "sites" => answer["name"] == "Kettle & Crumb",
             _ => false,
@@ -159,7 +163,7 @@ async fn demo_calls_return_figures(output: &str) -> Result<()> {
         ensure!(has_figures, "{call}\n{answer:#}");
         queried.insert(kind.to_owned());
     }
-    ensure!(queried.len() == 6, "not every kind of query is printed: {queried:?}");
+    ensure!(queried.len() == 7, "not every kind of query is printed: {queried:?}");
     Ok(())
 }
 

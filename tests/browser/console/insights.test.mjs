@@ -46,7 +46,7 @@ for (const javaScriptEnabled of [true, false]) {
     await ada.seesText("0 of 1 visits went all the way: 0 %.");
     assert.ok(ada.page.url().includes("nowhere"), "the address is that of the funnel");
     await ada.page.getByRole("link", { name: /^1 left before step 2/ }).click();
-    await ada.seesText("1 visit did the step before and not this one. None ended there.");
+    await ada.seesText("1 visit did the step before and not this one. None viewed no further page.");
     await ada.page.getByRole("row", { name: /^\/pricing 1 100 %/ }).waitFor();
     await ada.click("link", "Retention");
     await ada.page.getByRole("link", { name: "Days", exact: true }).click();
@@ -161,7 +161,7 @@ test("the screens of a site and of the account are accessible and fit, full, emp
     const asked = {
       plan: "/console/account?plan=scale",
       deletion: `${root}/settings?delete=true`,
-      left: `${root}/funnels?steps[0].value=/&steps[1].value=/nowhere&left=2`,
+      dropOff: `${root}/funnels?steps[0].value=/&steps[1].value=/nowhere&dropOff=2`,
     };
     await checkScreens(ada, "full", width, { ...account, figures: root, ...views(root), sites: "/console/analytics?all=true", ...asked });
     await checkScreens(ada, "refused", width, {

@@ -46,7 +46,7 @@ pub(super) struct QueryDropOffRequest {
 pub(super) struct DropOffView {
     /// Visits that completed the steps before this one and not this one.
     visits: u64,
-    /// Those of them that viewed no page within the period after they had last done the step before.
+    /// Those of them that viewed no page within the period after they had completed the steps before.
     ended: u64,
     /// The first page that the others viewed after it; the pages of most visits first.
     next_pages: Vec<NextPage>,

@@ -52,7 +52,7 @@ pub(super) fn resource() -> web::Resource<App> {
         .post(
             "/api/analytics/funnel/drop-off",
             drop_off,
-            "Query which pages visits viewed next that left a funnel before one of its steps",
+            "Query the pages that visits viewed after leaving a funnel before one of its steps",
         )
         .extension()
         .post("/api/analytics/sites", create, "Create an analytics site")

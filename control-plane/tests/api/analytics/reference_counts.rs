@@ -277,8 +277,7 @@ async fn check_funnel(fixture: &Fixture, site: &Site, rng: &mut Rng) {
         let level = max_steps(&own, &|one, step: usize| fits(one, visit, &steps[step]), steps.len());
         reached.iter_mut().take(level).for_each(|count| *count += 1);
         if level == left_out {
-            let done = own.iter().filter(|one| fits(one, visit, &steps[level - 1]));
-            let done = done.map(|one| one.event.received_at).max().unwrap();
+            let done = completed_at(&own, &|one, step: usize| fits(one, visit, &steps[step]), level);
             let later =
                 own.iter().filter(|one| one.event.name == "page_view" && one.event.received_at > done);
             let next = later.map(|one| (one.event.received_at, model.value(one, visit, "url"))).min();
@@ -314,6 +313,25 @@ async fn check_funnel(fixture: &Fixture, site: &Site, rng: &mut Rng) {
         .map(|row| (Reverse(row["visits"].as_u64().unwrap()), row["page"].as_str().unwrap().to_owned()))
         .collect();
     assert_eq!(received, expected, "{}: {body}", model.zone);
+}
+
+/// The time at which so many steps were completed, if each event is taken for the next step that it matches.
+fn completed_at(
+    events: &[&VisitorEvent],
+    fits: &dyn Fn(&VisitorEvent, usize) -> bool,
+    steps: usize,
+) -> DateTime<Utc> {
+    let matched = |one: &&VisitorEvent| (0..steps).filter(|step| fits(one, *step)).collect::<Vec<_>>();
+    let bits = |one: &&VisitorEvent| matched(one).into_iter().map(|step| 1 << step).sum::<u32>();
+    let mut events = events.to_vec();
+    events.sort_by_key(|one| (one.event.received_at, bits(one)));
+    let mut done = (0, DateTime::UNIX_EPOCH);
+    for one in events {
+        if done.0 < steps && fits(one, done.0) {
+            done = (done.0 + 1, one.event.received_at);
+        }
+    }
+    done.1
 }
 
 /// The maximum number of funnel steps that match distinct events in order of time, by exhaustive search.

@@ -107,15 +107,15 @@ async fn figures_panels_visits_funnels_and_retention_show_the_same_visits() {
     assert_eq!(funnel.status, StatusCode::OK, "{}", funnel.html);
     funnel.contains("2 of 4 visits went all the way: 50 %.").contains("Most left before step 2: 2.");
 
-    let left = format!("{asked}&left=2");
-    assert!(funnel.html.contains("left=2#left"), "{}", funnel.html);
+    let left = format!("{asked}&dropOff=2");
+    assert!(funnel.html.contains("dropOff=2#drop-off"), "{}", funnel.html);
     let left = ada.get(&left).await;
     assert_eq!(left.status, StatusCode::OK, "{}", left.html);
-    left.contains("2 visits did the step before and not this one. 1 ended there.")
+    left.contains("2 visits did the step before and not this one. 1 viewed no further page.")
         .contains("&lt;script&gt;alert(1)")
         .contains("aria-current");
     assert!(!left.html.contains(HOSTILE));
-    assert!(!ada.get(&format!("{asked}&left=9")).await.html.contains("Left before step 9"));
+    assert!(!ada.get(&format!("{asked}&dropOff=9")).await.html.contains("Left before step 9"));
 
     let retention = ada.get(&format!("{root}/retention?granularity=day")).await;
     assert_eq!(retention.status, StatusCode::OK, "{}", retention.html);

@@ -1,7 +1,7 @@
 //! The steps of a funnel that visits reached, and where they went instead of the next one.
 
 use clickhouse::Row;
-use domain::analytics::{DropOffQuery, Filter, FunnelQuery, Step};
+use domain::analytics::{DropOffQuery, Filter, FunnelQuery, STEPS_MAX, Step};
 use domain::tracking::PAGE_VIEW;
 use serde::Deserialize;
 
@@ -60,28 +60,18 @@ impl SiteAnalytics<'_> {
     pub async fn drop_off(&self, query: &DropOffQuery) -> Result<DropOff, Error> {
         let mut statement = self.statement();
         let parts = FunnelParts::bind(&mut statement, &query.funnel);
-        let Some(last) = query.completed.checked_sub(1).and_then(|last| parts.steps.get(last)) else {
-            return Ok(DropOff::default());
-        };
-        let left = format!(
-            "SELECT first_id, start, any(ended) AS visit_end, maxIf(received_at, {}) AS step_done, {} AS level {} \
-             GROUP BY first_id, start HAVING level = {}",
-            last.condition,
-            parts.level(),
-            parts.rows(),
-            query.completed,
-        );
-        // The event of the step itself stands for a visit that viewed no page after it.
-        let events = format!("{EVENTS} AND ({PAGE_VIEWS} OR {})", last.event);
+        // The event that completed the steps stands for a visit that viewed no page after it.
+        let events = format!("{EVENTS} AND ({PAGE_VIEWS} OR {})", parts.any_event());
         let is_view = format!("{PAGE_VIEWS} AS is_view");
         statement.bind("shown", Bound::Number(i64::from(query.limit) + 1));
         statement.push(&format!(
             "SELECT page, count() AS visits, sum(count()) OVER () AS total FROM \
-             (SELECT argMinIf(path, (received_at, path), is_view AND received_at > step_done) AS page \
-             FROM ({}) AS e INNER JOIN ({left}) AS v USING (first_id) \
-             WHERE received_at >= step_done AND received_at <= visit_end GROUP BY first_id, start) \
+             (SELECT argMinIf(path, (received_at, path), is_view AND received_at > completed_at) AS page \
+             FROM ({}) AS e INNER JOIN ({}) AS v USING (first_id) \
+             WHERE received_at >= completed_at AND received_at <= visit_end GROUP BY first_id, start) \
              GROUP BY page ORDER BY page != '', visits DESC, page LIMIT {{shown:Int64}}",
             with_first_ids(&["path", &is_view], &events),
+            parts.visits_that_left(query.completed),
         ));
         let rows = self.rows::<NextPageRow>(statement).await?;
         let mut found = DropOff { visits: rows.first().map_or(0, |row| row.total), ..DropOff::default() };
@@ -96,6 +86,11 @@ impl SiteAnalytics<'_> {
         Ok(found)
     }
 }
+
+/// How many events of a visit are searched for those that completed the steps. No person does as many of them.
+const SEARCHED_EVENTS: usize = 1_000;
+/// Each event is a number: its time in milliseconds, times this, plus a bit for each step that it matches.
+const STEP_BITS: usize = 1 << STEPS_MAX;
 
 /// The expressions of a funnel, whose values are bound.
 struct FunnelParts {
@@ -142,12 +137,37 @@ impl FunnelParts {
         )
     }
 
+    /// Returns the condition of the events that match a step.
+    fn any_event(&self) -> String {
+        let events: Vec<_> = self.steps.iter().map(|step| step.event.as_str()).collect();
+        format!("({})", events.join(" OR "))
+    }
+
+    /// Returns SQL of the visits that completed so many steps and no more: `first_id`, `start`, `visit_end`, and `completed_at`, the
+    /// time of the event that completed them.
+    ///
+    /// `windowFunnel` does not return times. So the events of such a visit are taken in order, each for the next step if it matches.
+    fn visits_that_left(&self, completed: usize) -> String {
+        let bits = self.steps.iter().take(completed).enumerate();
+        let bits: Vec<_> = bits.map(|(at, step)| format!("({}) * {}", step.condition, 1 << at)).collect();
+        let bits = bits.join(" + ");
+        format!(
+            "SELECT first_id, start, visit_end, fromUnixTimestamp64Milli(toInt64(intDiv(arrayFold(\
+             (done, event) -> if(bitTest(event, done.1), (toUInt8(done.1 + 1), event), done), step_events, \
+             (toUInt8(0), toUInt64(0))).2, {STEP_BITS})), 'UTC') AS completed_at FROM \
+             (SELECT first_id, start, any(ended) AS visit_end, {} AS level, groupArraySortedIf({SEARCHED_EVENTS})(\
+             toUInt64(toUnixTimestamp64Milli(received_at)) * {STEP_BITS} + {bits}, {bits} > 0) AS step_events {} \
+             GROUP BY first_id, start HAVING level = {completed})",
+            self.level(),
+            self.rows(),
+        )
+    }
+
     /// Returns SQL of the events that match a step, joined with their visits, from `FROM` on.
     fn rows(&self) -> String {
-        let events: Vec<_> = self.steps.iter().map(|step| step.event.as_str()).collect();
         Join {
             event_columns: self.steps.iter().map(|step| step.columns.0.as_str()).collect(),
-            events: format!("{EVENTS} AND ({})", events.join(" OR ")),
+            events: format!("{EVENTS} AND {}", self.any_event()),
             visit_columns: self.steps.iter().filter_map(|step| step.columns.1.as_deref()).collect(),
             visits: self.visits.clone(),
         }

@@ -1,7 +1,7 @@
-//! Where visits went that left a funnel before one of its steps.
+//! Drop-off: where visits went that left a funnel before one of its steps.
 //!
-//! These visits completed all steps before that one. What they did next is the first page they viewed, within the period,
-//! after they had last done the step before; a visit without such a page ended there.
+//! These visits completed all steps before that one, and not that one. Their next page is the first one that they viewed, within
+//! the period, at a later millisecond than that in which they had completed the steps before.
 
 use chrono::{DateTime, Utc};
 use schemars::JsonSchema;
@@ -16,8 +16,8 @@ pub const NEXT_PAGES_DEFAULT: u32 = 10;
 /// Maximum number of pages in a response.
 pub const NEXT_PAGES_MAX: u32 = 100;
 
-/// The first step that can be left out: before the first one, a visit is in no funnel.
-const FIRST_STEP: usize = 2;
+/// The first step with a drop-off: before the first one, a visit is in no funnel.
+const FIRST_DROP_OFF_STEP: usize = 2;
 
 /// The unparsed parameters of a query.
 #[derive(Debug, Clone)]
@@ -33,8 +33,9 @@ pub struct RawDropOffQuery<'a> {
 /// A validated query.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DropOffQuery {
+    /// The funnel.
     pub funnel: FunnelQuery,
-    /// Number of steps that the visits completed: all before the one they left out.
+    /// Number of steps that the visits completed: all before the one that they did not complete.
     pub completed: usize,
     /// Maximum number of pages.
     pub limit: u32,
@@ -47,7 +48,7 @@ pub struct NextPage {
     pub page: String,
     /// Visits that viewed it next.
     pub visits: u64,
-    /// Percentage of the visits that left.
+    /// Percentage of all visits that left before the step.
     pub rate: f64,
 }
 
@@ -61,11 +62,13 @@ pub fn parse_drop_off_query(
         Ok(funnel) => (Some(funnel), vec![]),
         Err(errors) => (None, errors),
     };
-    let last = query.funnel.steps.len().max(FIRST_STEP);
-    let step = usize::try_from(query.step).ok().filter(|step| (FIRST_STEP..=last).contains(step));
+    let last = query.funnel.steps.len().max(FIRST_DROP_OFF_STEP);
+    let step = usize::try_from(query.step).ok().filter(|step| (FIRST_DROP_OFF_STEP..=last).contains(step));
     if step.is_none() {
-        let message =
-            format!("step must be the number of a step from {FIRST_STEP} to {last}, not {}", query.step);
+        let message = format!(
+            "step must be the number of a step from {FIRST_DROP_OFF_STEP} to {last}, not {}",
+            query.step
+        );
         errors.push(FieldError::new("step", "range", message));
     }
     let limit = query.limit.unwrap_or(NEXT_PAGES_DEFAULT.into());

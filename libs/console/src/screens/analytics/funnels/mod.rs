@@ -1,6 +1,6 @@
 //! Funnels: how many visits completed a series of steps, and where the others left.
 
-mod left;
+mod drop_off_step;
 mod show;
 mod steps;
 

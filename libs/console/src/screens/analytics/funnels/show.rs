@@ -6,7 +6,7 @@ use futures::join;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::left::{LEFT, LeftStep};
+use super::drop_off_step::{DROP_OFF, DropOffStep};
 use super::steps::StepRows;
 use crate::api_client::operations::{ANALYTICS_FUNNEL, ANALYTICS_QUERY, ANALYTICS_READ};
 use crate::api_client::{Answer, Call};
@@ -33,7 +33,7 @@ struct StepView {
     /// In percent of the step before.
     lost_rate: f64,
     /// The query of the page that shows where the lost visits went; `None` if none was lost.
-    left_link: Option<String>,
+    drop_off_link: Option<String>,
 }
 
 /// Shows a funnel. Without steps it is one of the pages with the most visitors.
@@ -60,7 +60,7 @@ pub(in crate::screens::analytics) async fn show(
     let asked = StepRows::of(&query);
     let is_suggested = asked.is_none();
     let steps = asked.unwrap_or_else(|| StepRows::suggested(&pages));
-    let left = LeftStep::of(&query, &steps);
+    let drop_off = DropOffStep::of(&query, &steps);
     let body = period.add_to_body(json!({ "siteId": site_id, "steps": steps.to_json() }));
     let (answer, next) = join!(
         async {
@@ -68,13 +68,13 @@ pub(in crate::screens::analytics) async fn show(
             let call = is_asked.then(|| Call::of(&ANALYTICS_FUNNEL).query_body(body.clone()))?;
             Some(console.call(&viewer, call).await)
         },
-        async { Some(console.call(&viewer, left.as_ref()?.call(body.clone())).await) },
+        async { Some(console.call(&viewer, drop_off.as_ref()?.call(body.clone())).await) },
     );
     let answer = answer.map(|answer| answer.map_err(|refusal| steps.with_input_names(refusal)));
     let refusal = answer.as_ref().and_then(|answer| answer.as_ref().err());
     let views = answer.as_ref().and_then(|answer| answer.as_ref().ok()).map(|answer| {
         let link = steps.add_to(&query);
-        views(answer, &steps, |number| link.with(LEFT, Some(&number.to_string())).to_link())
+        views(answer, &steps, |number| link.with(DROP_OFF, Some(&number.to_string())).to_link())
     });
     let is_invalid = refusal.is_some_and(|refusal| !refusal.field_errors.is_empty());
     let mut page = Page::new(Section::Analytics, "analytics/funnels.html")
@@ -87,7 +87,7 @@ pub(in crate::screens::analytics) async fn show(
         .with("is_suggested", is_suggested)
         .with("words", views.as_ref().and_then(|views| in_words(views)))
         .with("steps", views)
-        .with("left", &left)
+        .with("drop_off", &drop_off)
         .with("problem", refusal.filter(|_| is_invalid));
     if let Some(answer) = answer.as_ref().filter(|_| !is_invalid) {
         page = page.panel("funnel", answer);
@@ -108,8 +108,8 @@ fn paths(answer: &Answer) -> Vec<String> {
     keys.filter(|key| *key != "(none)").map(str::to_owned).collect()
 }
 
-/// `left_link` returns the link to where the visits went that left before the step with this number.
-fn views(answer: &Value, rows: &StepRows, left_link: impl Fn(usize) -> String) -> Vec<StepView> {
+/// `drop_off_link` returns the link to where the visits went that left before the step with this number.
+fn views(answer: &Value, rows: &StepRows, drop_off_link: impl Fn(usize) -> String) -> Vec<StepView> {
     let steps = answer["steps"].as_array().into_iter().flatten();
     let mut before = None;
     let view = |(at, (step, label)): (usize, (&Value, String))| {
@@ -121,7 +121,7 @@ fn views(answer: &Value, rows: &StepRows, left_link: impl Fn(usize) -> String) -
             rate: step["rate"].as_f64().unwrap_or_default(),
             lost,
             lost_rate: step["dropOff"].as_f64().unwrap_or_default(),
-            left_link: (lost > 0.0).then(|| left_link(at + 1)),
+            drop_off_link: (lost > 0.0).then(|| drop_off_link(at + 1)),
         }
     };
     steps.zip(rows.labels()).enumerate().map(view).collect()
@@ -156,10 +156,10 @@ mod tests {
         let answer = json!({ "steps": [
             { "count": 200, "rate": 100.0, "dropOff": 0.0 }, { "count": 80, "rate": 40.0, "dropOff": 60.0 },
             { "count": 60, "rate": 30.0, "dropOff": 25.0 }] });
-        let steps = views(&answer, &rows, |number| format!("?left={number}"));
+        let steps = views(&answer, &rows, |number| format!("?dropOff={number}"));
         assert_eq!(steps.iter().map(|step| step.lost).collect::<Vec<_>>(), [0.0, 120.0, 20.0]);
-        let links: Vec<_> = steps.iter().map(|step| step.left_link.as_deref()).collect();
-        assert_eq!(links, [None, Some("?left=2"), Some("?left=3")]);
+        let links: Vec<_> = steps.iter().map(|step| step.drop_off_link.as_deref()).collect();
+        assert_eq!(links, [None, Some("?dropOff=2"), Some("?dropOff=3")]);
         let words = "60 of 200 visits went all the way: 30 %. Most left before step 2: 120.";
         assert_eq!(in_words(&steps).unwrap(), words);
         let none = json!({ "steps": [{ "count": 0, "rate": 0.0, "dropOff": 0.0 }] });

@@ -1,4 +1,4 @@
-//! The step of a funnel before which visits left, as the query of the page names it: `left`, its number.
+//! The step of a funnel whose drop-off is shown, as the query of the page names it: `dropOff`, its number.
 
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -9,20 +9,20 @@ use crate::api_client::operations::ANALYTICS_DROP_OFF;
 use crate::url_query::UrlQuery;
 
 /// The name of the parameter.
-pub(super) const LEFT: &str = "left";
+pub(super) const DROP_OFF: &str = "dropOff";
 
-/// A step, before which visits left.
+/// A step that visits did not complete which completed all before it.
 #[derive(Debug, PartialEq, Eq, Serialize)]
-pub(super) struct LeftStep {
+pub(super) struct DropOffStep {
     /// From 2 on.
     number: usize,
     label: String,
 }
 
-impl LeftStep {
+impl DropOffStep {
     /// Reads the query. `None` if it names no step of the funnel, or the first one.
     pub(super) fn of(query: &UrlQuery, steps: &StepRows) -> Option<Self> {
-        let number = query.get(LEFT)?.parse().ok().filter(|number| *number > 1)?;
+        let number = query.get(DROP_OFF)?.parse().ok().filter(|number| *number > 1)?;
         let label = steps.labels().into_iter().nth(number - 1)?;
         Some(Self { number, label })
     }
@@ -39,12 +39,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_step_behind_another_one_can_be_left_out() {
+    fn only_a_step_behind_another_one_has_a_drop_off() {
         let steps = StepRows::suggested(&["/".to_owned(), "/pricing".to_owned()]);
-        let left = |query: &str| LeftStep::of(&UrlQuery::parse(query), &steps);
-        assert_eq!(left("left=2"), Some(LeftStep { number: 2, label: "/pricing".to_owned() }));
-        for query in ["", "left=", "left=0", "left=1", "left=3", "left=-2", "left=x"] {
-            assert_eq!(left(query), None, "{query}");
+        let step = |query: &str| DropOffStep::of(&UrlQuery::parse(query), &steps);
+        assert_eq!(step("dropOff=2"), Some(DropOffStep { number: 2, label: "/pricing".to_owned() }));
+        for query in ["", "dropOff=", "dropOff=0", "dropOff=1", "dropOff=3", "dropOff=-2", "dropOff=x"] {
+            assert_eq!(step(query), None, "{query}");
         }
     }
 }
