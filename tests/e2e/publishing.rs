@@ -31,7 +31,7 @@ async fn a_scheduled_page_goes_live_accepts_entries_and_disappears_when_deleted(
     client.key = Some(trial["key"].as_str().context("no key")?.to_owned());
 
     #[expect(clippy::disallowed_methods, reason = "a story runs in real time")]
-    let due = Utc::now() + TimeDelta::seconds(3);
+    let due = Utc::now() + TimeDelta::seconds(8);
     let page = json!({"slug": "index", "title": "Guests", "html": "<!-- service:entries -->", "publishAt": due,
                       "entryTemplate": "<p>{{name}}</p>"});
     let page = client.retry_until_ok(Method::POST, &api("pages"), &page).await?;

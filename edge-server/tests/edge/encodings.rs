@@ -21,6 +21,7 @@ async fn until_compressed(edge: &Edge, host: &str) {
 #[tokio::test]
 async fn responses_use_an_encoding_the_client_accepts() {
     let edge = Edge::start().await;
+    edge.wait_until_subscribed().await;
     let site = edge.account("quiet-otter").await;
     let html = "<p>a page with much the same in it</p>".repeat(200);
     site.page("index", &html).await;

@@ -253,7 +253,9 @@ async fn a_thousand_black_holed_domains_of_one_account_delay_no_other_account() 
         let delay = added.elapsed();
         let _written = writeln!(std::io::stderr(), "checked {delay:?} after it was added");
         assert!(delay < std::time::Duration::from_secs(2), "{delay:?}");
-        assert!((1..=8).contains(&account.number(under_way).await), "of the account with slow DNS");
+        assert!(account.number(under_way).await <= 8, "of the account with slow DNS");
+        // Between two claims there may be none for a moment.
+        until(async || account.number(under_way).await > 0).await;
     }
 }
 

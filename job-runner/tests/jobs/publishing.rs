@@ -60,6 +60,9 @@ async fn a_page_is_published_within_a_second_of_its_time_and_edges_are_notified_
     assert_eq!(events.next().await, Some(cache::BusEvent::Lagged));
     let site = account.site().await;
     let _running = account.run(&[]).await;
+    // The first one shows that the job runner has started.
+    let first = account.scheduled(site, "first", now()).await;
+    eventually(async || account.published_at(first).await).await;
     let due = now() + TimeDelta::milliseconds(1_500);
     let page = account.scheduled(site, "soon", due).await;
     let later = account.scheduled(site, "later", due + TimeDelta::hours(1)).await;

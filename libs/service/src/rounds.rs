@@ -110,7 +110,7 @@ mod tests {
     #[tokio::test]
     async fn a_round_that_neither_finishes_nor_fails_makes_the_service_not_ready_until_it_goes_on() {
         let readiness = Readiness::new(&Shutdown::new());
-        let rounds = Rounds::with_limit(&readiness, "relay", Duration::from_millis(5));
+        let rounds = Rounds::with_limit(&readiness, "relay", Duration::from_millis(200));
         let is_ready = || readiness.report().ready;
         let (end, ended) = oneshot::channel::<()>();
         let observing = async {

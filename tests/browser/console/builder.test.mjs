@@ -35,12 +35,14 @@ for (const javaScriptEnabled of [true, false]) {
     await ada.page.getByLabel("Type of the new question").selectOption("select");
     await ada.click("button", "Add a question");
     const added = question(ada, 4);
-    assert.equal(await added.getByLabel("Label").evaluate((input) => input === document.activeElement), true);
+    await ada.page.locator("[name=\"fields[3].label\"]:focus").waitFor();
     assert.equal(await added.getByLabel("Options, one a line").isVisible(), true);
     assert.equal(await question(ada, 1).getByLabel("Options, one a line").isVisible(), false, "a text has no options");
     await added.getByLabel("Label").fill("Plan");
     await added.getByLabel("Options, one a line").fill("Basic\nLarge");
     if (javaScriptEnabled) {
+      // By then the script of the page has run.
+      await ada.page.waitForLoadState("domcontentloaded");
       await added.getByLabel("Label").press("Alt+ArrowUp");
     } else {
       await ada.click("button", "Move question 4 up");

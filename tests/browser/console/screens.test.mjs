@@ -40,6 +40,8 @@ for (const javaScriptEnabled of [true, false]) {
     await ada.seesText("Message of Mary");
     assert.ok(ada.page.url().includes("/submissions/"), "the address is that of the submission");
     if (javaScriptEnabled) {
+      // By then the script of the page has run.
+      await ada.page.waitForLoadState("domcontentloaded");
       await ada.page.keyboard.press("j");
       await ada.page.getByRole("heading", { level: 2, name: "report⟨U+202E⟩fdp.exe" }).waitFor();
       assert.notEqual(await ada.page.title(), "owned");

@@ -3,7 +3,7 @@
 
 use anyhow::{Context, Result, ensure};
 use chrono::{DateTime, Timelike, Utc};
-use harness::Answer;
+use harness::{Answer, until};
 use serde_json::{Value, json};
 
 use super::run_log::{Automation, Run};
@@ -16,6 +16,8 @@ async fn automations_of_schedules_run_once_per_time_also_when_the_job_runner_is_
     let undisturbed = (play::<Digest>(&owner).await?, play::<Uptime>(&owner).await?);
     let digest = Prepared::<Digest>::new(&owner, true).await?;
     let uptime = Prepared::<Uptime>::new(&owner, true).await?;
+    // Both are stored in the same minute.
+    until("the first part of a minute", async || (now().second() < 45).then_some(())).await?;
     digest.start().await?;
     uptime.start().await?;
     // Both fire at the next minute.

@@ -43,7 +43,7 @@ pub(super) trait Story: Sized {
 
 /// Starts a system for a group of stories.
 pub(super) async fn start_system() -> Result<(System, Owner)> {
-    let system = System::start(PROGRAM, true, &["automations.lease_ttl=3s"]).await?;
+    let system = System::start(PROGRAM, true, &["automations.lease_ttl=6s"]).await?;
     let owner = Owner::new(&system).await?;
     Ok((system, owner))
 }

@@ -36,7 +36,8 @@ async fn pages_say_that_postgres_is_away_and_work_again_after_it() {
     let ada = Visitor::sign_in(&api).await;
     let (proxy, url) = SilentProxy::start(api.setting("store.url")).await;
     let replica = api.replica(&[&format!("store.url={url}"), "store.acquire_timeout=1s"]);
-    assert_eq!(get(&replica, &ada.cookie, "/console/keys").await.0, StatusCode::OK);
+    sandbox::test::until(async || get(&replica, &ada.cookie, "/console/keys").await.0 == StatusCode::OK)
+        .await;
     proxy.swallow();
     let pages = PATHS.map(async |path| (path, get(&replica, &ada.cookie, path).await));
     for (path, (status, html)) in futures::future::join_all(pages).await {

@@ -10,7 +10,7 @@ use secrecy::ExposeSecret as _;
 use tokio::io::AsyncBufReadExt as _;
 use tokio::sync::mpsc;
 
-const LEASE_TTL: Duration = Duration::from_millis(600);
+const LEASE_TTL: Duration = Duration::from_millis(1_500);
 
 /// Starts a worker that reports each job it starts.
 fn reporting_worker(queue: &Queue<u32>) -> (Worker, mpsc::UnboundedReceiver<u32>) {

@@ -10,7 +10,7 @@ use tokio::sync::mpsc;
 
 use crate::support::{Worker, redis, task};
 
-const LEASE_TTL: Duration = Duration::from_millis(600);
+const LEASE_TTL: Duration = Duration::from_millis(1_500);
 /// Jobs of one claim that the queue hands over at a time.
 const MAX_HANDOVERS: usize = 8;
 
