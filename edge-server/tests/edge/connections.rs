@@ -17,8 +17,6 @@ pub(crate) const HEAD: &str = "GET / HTTP/1.1\r\nHost: quiet-otter.localhost\r\n
 /// Starts an edge with one page and these connection settings.
 pub(crate) async fn edge(set: &[&str]) -> Edge {
     let edge = Edge::with(set).await;
-    // A subscription discards what was cached before it.
-    edge.wait_until_subscribed().await;
     edge.account("quiet-otter").await.page("index", "<p>x").await;
     edge
 }
@@ -219,6 +217,8 @@ async fn pipelined_requests_are_answered_in_order() {
 #[tokio::test]
 async fn pages_are_served_over_http2_without_an_upgrade() {
     let edge = edge(&[]).await;
+    // A subscription discards what was cached before it.
+    edge.wait_until_subscribed().await;
     let http2 = edge.visitor.http2().await;
     for _miss_and_hit in 0..2 {
         // An HTTP/2 request names its host in `:authority`.
