@@ -134,6 +134,23 @@ impl Authority {
         self.certificate_when(name, |certificate| certificate.chain.is_some()).await
     }
 
+    /// Makes the certificate due, and waits until its renewal has failed this many times. Returns it as it was before and as it is
+    /// then.
+    ///
+    /// In one of a hundred orders Pebble reuses an authorization although it is told to never do so. Such a renewal succeeds, and
+    /// the certificate is made due again.
+    pub(crate) async fn failed_renewal(&self, name: &str, attempts: i32) -> (Certificate, Certificate) {
+        loop {
+            let before = self.issued(name).await;
+            self.make_due(name).await;
+            let is_done = |one: &Certificate| one.failed_attempts >= attempts || one.chain != before.chain;
+            let after = self.certificate_when(name, is_done).await;
+            if after.chain == before.chain {
+                return (before, after);
+            }
+        }
+    }
+
     /// Makes the certificate due again.
     pub(crate) async fn make_due(&self, name: &str) {
         self.account

@@ -14,10 +14,9 @@ async fn a_failing_renewal_keeps_the_unexpired_certificate_until_one_succeeds() 
     let Some(authority) = Authority::start(&Options::default()).await else { return };
     authority.verified_domain("renewed.example").await;
     let _running = authority.run(&["acme.challenges=[\"http-01\"]"]).await;
-    let first = authority.issued("renewed.example").await;
+    authority.issued("renewed.example").await;
     authority.pebble.set_addresses("renewed.example", &["127.0.0.9"]).await.unwrap();
-    authority.make_due("renewed.example").await;
-    let failing = authority.certificate_when("renewed.example", |one| one.failed_attempts >= 2).await;
+    let (first, failing) = authority.failed_renewal("renewed.example", 2).await;
     assert_eq!(
         (&failing.chain, &failing.sealed_key, failing.not_after),
         (&first.chain, &first.sealed_key, first.not_after)
@@ -52,8 +51,7 @@ async fn the_owner_is_mailed_once_when_a_certificate_ends_within_a_week_and_its_
         let running = authority.run(&once).await;
         authority.issued(name).await;
         authority.pebble.set_addresses(name, &["127.0.0.9"]).await.unwrap();
-        authority.make_due(name).await;
-        authority.certificate_when(name, |one| one.failed_attempts == 1).await;
+        authority.failed_renewal(name, 1).await;
         running.stop().await;
     }
     let soon = "update certificates set not_after = now() + interval '6 days' where name = 'ending.example';
