@@ -225,7 +225,7 @@ def main():
     arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     arguments.add_argument("--events", type=int, default=10, help="millions of events")
     millions = arguments.parse_args().events
-    with fixture.system("analytics.rows=2_000_000_000") as stack:
+    with fixture.system("analytics.max_rows=2_000_000_000") as stack:
         events, own, kpi, rows = measure(stack, millions)
     lines = [f"| {name} | {cold:.0f} | {ours:.0f} | {p95:.0f} | {lean:.0f} | {ratio:.2f} |" for name, cold, ours, p95, lean, ratio in rows]
     text = f"""# Analytics queries, {millions} million events
