@@ -46,7 +46,7 @@ for (const javaScriptEnabled of [true, false]) {
     await ada.seesText("0 of 1 visits went all the way: 0 %.");
     assert.ok(ada.page.url().includes("nowhere"), "the address is that of the funnel");
     await ada.page.getByRole("link", { name: /^1 left before step 2/ }).click();
-    await ada.seesText("1 visit did the step before and not this one. None viewed no further page.");
+    await ada.seesText("1 visit did the step before and not this one. All of them viewed a further page.");
     await ada.page.getByRole("row", { name: /^\/pricing 1 100 %/ }).waitFor();
     await ada.click("link", "Retention");
     await ada.page.getByRole("link", { name: "Days", exact: true }).click();
