@@ -17,15 +17,15 @@ const HIDDEN: [&str; 2] = ["account", "idempotency_key"];
 
 /// Maximum number of fields. The largest form of the console is a builder with all its fields, which are fewer.
 const FIELDS_MAX: usize = 20_000;
-/// Maximum number of list items that the indices of one form make: an index makes all items before it, too.
+/// Maximum number of list items that the names of one form create: `a[500]` creates 501.
 const ITEMS_MAX: usize = 10_000;
 
 /// The fields of a posted form, in their order.
 #[derive(Debug, Clone)]
 pub(crate) struct FormSubmission {
     fields: Vec<(String, String)>,
-    /// The places of each name, so that a form of many fields is not searched through for each of them.
-    places: HashMap<String, Vec<usize>>,
+    /// The indices of the fields of each name: a lookup takes the same time in a form of many fields.
+    indices: HashMap<String, Vec<usize>>,
 }
 
 impl<S: Send + Sync> FromRequest<S> for FormSubmission {
@@ -48,15 +48,15 @@ impl<S: Send + Sync> FromRequest<S> for FormSubmission {
 impl FormSubmission {
     /// Returns the form of these fields, such as of a form that was posted in another encoding.
     pub(crate) fn of(fields: Vec<(String, String)>) -> Self {
-        let mut places: HashMap<String, Vec<usize>> = HashMap::new();
-        for (place, (name, _)) in fields.iter().enumerate() {
-            if let Some(known) = places.get_mut(name) {
-                known.push(place);
+        let mut indices: HashMap<String, Vec<usize>> = HashMap::new();
+        for (index, (name, _)) in fields.iter().enumerate() {
+            if let Some(known) = indices.get_mut(name) {
+                known.push(index);
             } else {
-                places.insert(name.clone(), vec![place]);
+                indices.insert(name.clone(), vec![index]);
             }
         }
-        Self { fields, places }
+        Self { fields, indices }
     }
 
     #[cfg(test)]
@@ -77,8 +77,8 @@ impl FormSubmission {
 
     /// Returns all values of a field, in their order.
     pub(crate) fn all(&self, name: &str) -> impl DoubleEndedIterator<Item = &str> {
-        let places = self.places.get(name).into_iter().flatten();
-        places.filter_map(|place| self.fields.get(*place)).map(|(_, value)| value.as_str())
+        let indices = self.indices.get(name).into_iter().flatten();
+        indices.filter_map(|index| self.fields.get(*index)).map(|(_, value)| value.as_str())
     }
 
     /// Returns the account that the page was made for.
@@ -122,7 +122,7 @@ impl FormSubmission {
     }
 }
 
-/// Sets the value at a path. `free` is how many items indices may still make; a field that needs more is left out.
+/// Sets the value at a path. `free` is the number of list items that may still be created; a field that needs more is left out.
 fn set(target: &mut Value, schema: Schema<'_>, steps: &[Step], text: &str, free: &mut usize) {
     let Some((step, rest)) = steps.split_first() else {
         if schema.is("array") {

@@ -30,7 +30,7 @@ struct ReachedRow {
 
 #[derive(Row, Deserialize)]
 struct NextPageRow {
-    /// Empty for the visits that ended.
+    /// Path of the page; empty for the visits that viewed no further page.
     page: String,
     visits: u64,
     /// Number of visits in all rows, also those that are not returned.
@@ -87,9 +87,9 @@ impl SiteAnalytics<'_> {
     }
 }
 
-/// How many events of a visit are searched for those that completed the steps. No person does as many of them.
+/// Maximum number of events of a visit that are searched for the one that completed the steps. No person triggers as many.
 const SEARCHED_EVENTS: usize = 1_000;
-/// Each event is a number: its time in milliseconds, times this, plus a bit for each step that it matches.
+/// Encodes an event as a number: its time in milliseconds, times this, plus a bit for each step that it matches.
 const STEP_BITS: usize = 1 << STEPS_MAX;
 
 /// The expressions of a funnel, whose values are bound.
@@ -143,8 +143,8 @@ impl FunnelParts {
         format!("({})", events.join(" OR "))
     }
 
-    /// Returns SQL of the visits that completed so many steps and no more: `first_id`, `start`, `visit_end`, and `completed_at`, the
-    /// time of the event that completed them.
+    /// Returns SQL of the visits that completed exactly this number of steps: `first_id`, `start`, `visit_end`, and
+    /// `completed_at`, the time of the event that completed them.
     ///
     /// `windowFunnel` does not return times. So the events of such a visit are taken in order, each for the next step if it matches.
     fn visits_that_left(&self, completed: usize) -> String {

@@ -11,7 +11,7 @@ use crate::url_query::UrlQuery;
 /// The name of the parameter.
 pub(super) const DROP_OFF: &str = "dropOff";
 
-/// A step that visits did not complete which completed all before it.
+/// The step whose drop-off is shown: the visits that completed all steps before it, and not this one.
 #[derive(Debug, PartialEq, Eq, Serialize)]
 pub(super) struct DropOffStep {
     /// From 2 on.
